@@ -1,0 +1,5 @@
+"""``python -m polariscope.cli``."""
+
+from polariscope.cli import main
+
+main()

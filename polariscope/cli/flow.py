@@ -1,0 +1,7 @@
+"""``polariscope flow``."""
+
+NAME, HELP, EPILOG = "flow", "", ""
+
+
+def command() -> None:
+    raise SystemExit(2)

@@ -1,0 +1,7 @@
+"""``polariscope probe``."""
+
+NAME, HELP, EPILOG = "probe", "", ""
+
+
+def command() -> None:
+    raise SystemExit(2)
