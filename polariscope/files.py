@@ -21,7 +21,7 @@ _PACKAGES = ("polariscope", "numpy", "scipy", "jax", "diffrax", "torch", "transf
 
 
 def plain(value: Any) -> Any:
-    """The value with arrays and NumPy scalars turned into lists and numbers, and non-finite numbers into None or strings.
+    """The value with arrays and NumPy scalars as lists and numbers, and non-finite numbers as None or strings.
 
     NaN becomes ``None``; infinities become ``"inf"`` and ``"-inf"``: strict JSON has no words for them.
     """
@@ -65,7 +65,7 @@ def read_json(path: Path) -> Any:
 
     def refuse(word: str) -> None:
         raise InputError(
-            "number in JSON", got=f"{word} in {path}", expected="finite numbers", fix="remove it; JSON has no such number"
+            "number in JSON", got=f"{word} in {path}", expected="finite numbers", fix="replace it by a number"
         )
 
     try:
@@ -119,7 +119,9 @@ def check_output_folder(path: Path) -> Path:
             "output path", got=f"{path} ({problem.strerror})", expected="a writable place", fix="give another -o"
         ) from problem
     if not os.access(parent, os.W_OK):
-        raise InputError("output path", got=f"{path} (no permission)", expected="a writable place", fix="give another -o")
+        raise InputError(
+            "output path", got=f"{path} (no permission)", expected="a writable place", fix="give another -o"
+        )
     return path
 
 

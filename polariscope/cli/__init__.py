@@ -28,9 +28,8 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         app(args=[_hyphenated(word) for word in words], prog_name="polariscope")
     except InputError as problem:
-        errors.print(
-            f"error: {problem.what}\n  got:      {problem.got}\n  expected: {problem.expected}\n  do this:  {problem.fix}"
-        )
+        errors.print(f"error: {problem.what}\n  got:      {problem.got}\n  expected: {problem.expected}")
+        errors.print(f"  do this:  {problem.fix}")
         sys.exit(2)
     except KeyboardInterrupt:
         errors.print("interrupted; nothing was half-written")
