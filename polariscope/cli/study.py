@@ -1,0 +1,7 @@
+"""``polariscope study``."""
+
+NAME, HELP, EPILOG = "study", "", ""
+
+
+def command() -> None:
+    raise SystemExit(2)
