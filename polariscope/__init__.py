@@ -10,10 +10,26 @@ arXiv:2603.06248.
 
 import importlib
 from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from polariscope import claims, flow, influence, metrics, models, nets, probe, report, scores, tasks, train
 
 __version__ = "0.1.0"
 
-__all__ = ["claims", "flow", "metrics", "models", "nets", "probe", "report", "scores", "tasks", "train"]
+__all__ = [
+    "claims",
+    "flow",
+    "influence",
+    "metrics",
+    "models",
+    "nets",
+    "probe",
+    "report",
+    "scores",
+    "tasks",
+    "train",
+]
 
 
 def __getattr__(name: str) -> ModuleType:

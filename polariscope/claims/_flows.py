@@ -1,0 +1,73 @@
+"""What the flow claims share: random logistic problems, solved together, as long tables."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from polariscope.claims._base import Context
+
+PATHS, CHECKS, FLOWS = "paths.parquet", "checks.parquet", "flows.parquet"
+
+Problem = dict[str, Any]
+
+
+def free_problem(n: int, seed: int) -> Problem:
+    """A random logistic problem; its logits may be ordered in any way."""
+    from polariscope import flow
+
+    return flow.preset("logistic", n=n, seed=seed)
+
+
+def ordered_problem(n: int, seed: int) -> Problem:
+    """A random logistic problem whose logits are ordered as the projections u are: the hypothesis of Theorem 3.2."""
+    problem = free_problem(n, seed)
+    u = np.asarray(problem["V0"]).T @ np.asarray(problem["target"])
+    a = np.empty(n)
+    a[np.argsort(u)] = np.sort(problem["a0"])
+    return problem | {"a0": a.tolist()}
+
+
+def experiment(context: Context, make: Callable[[int, int], Problem]) -> None:
+    """Solve ``flows`` problems of each size on one grid of log t and write the three tables.
+
+    Args:
+        context: its settings hold sizes, flows (per size), seed, log_t_max, times.
+        make: gives the problem for (n, seed).
+    """
+    from polariscope import flow
+
+    settings = context.settings
+    log_t = np.geomspace(0.1, settings["log_t_max"], settings["times"]).tolist()
+    problems, results = [], []
+    for done, n in enumerate(settings["sizes"]):
+        context.progress(done, len(settings["sizes"]), f"{settings['flows']} flows of n = {n}")
+        batch = [make(n, settings["seed"] + k) for k in range(settings["flows"])]
+        problems += batch
+        results += flow.solve_many(batch, log_t=log_t)
+    write(context.folder, problems, results)
+
+
+def write(folder: Path, problems: Sequence[Problem], results: Iterable[Any]) -> None:
+    """Three tables: one row per flow, per check, and per flow × time × coordinate."""
+    flows, checks, paths = [], [], []
+    for index, (problem, result) in enumerate(zip(problems, results, strict=True)):
+        n, times = len(problem["a0"]), len(result.log_t)
+        key = {"flow": index, "n": n}
+        weights = np.sort(result.s[-1])
+        last = {"log_t": result.log_t[-1], "max_s": weights[-1], "one_minus_max_s": weights[:-1].sum()}
+        last["log_objective"] = result.log_objective[-1]
+        flows.append(key | {"status": result.status, "steps": result.stats["steps"]} | last)
+        checks += [key | {"name": c.name, "holds": c.holds, "margin": c.margin} for c in result.checks]
+        frame = {
+            "log_t": np.repeat(result.log_t, n),
+            "coordinate": np.tile(np.arange(n), times),
+            "s": np.ravel(result.s),
+            "u": np.ravel(result.u),
+        }
+        paths.append(pd.DataFrame(key | frame))
+    pd.DataFrame(flows).to_parquet(folder / FLOWS, index=False)
+    pd.DataFrame(checks).astype({"holds": "boolean", "margin": "float64"}).to_parquet(folder / CHECKS, index=False)
+    pd.concat(paths).to_parquet(folder / PATHS, index=False)
