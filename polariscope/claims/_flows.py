@@ -9,7 +9,7 @@ import pandas as pd
 
 from polariscope.claims._base import Context
 
-PATHS, CHECKS, FLOWS = "paths.parquet", "checks.parquet", "flows.parquet"
+PATHS, CHECKS, FLOWS, RATES = "paths.parquet", "checks.parquet", "flows.parquet", "rates.parquet"
 
 Problem = dict[str, Any]
 
@@ -31,7 +31,7 @@ def ordered_problem(n: int, seed: int) -> Problem:
 
 
 def experiment(context: Context, make: Callable[[int, int], Problem]) -> None:
-    """Solve ``flows`` problems of each size on one grid of log t and write the three tables.
+    """Solve ``flows`` problems of each size on one grid of log t and write the tables.
 
     Args:
         context: its settings hold sizes, flows (per size), seed, log_t_max, times.
@@ -51,13 +51,16 @@ def experiment(context: Context, make: Callable[[int, int], Problem]) -> None:
 
 
 def write(folder: Path, problems: Sequence[Problem], results: Iterable[Any]) -> None:
-    """Three tables: one row per flow, per check, and per flow × time × coordinate."""
-    flows, checks, paths = [], [], []
+    """Four tables: one row per flow, per check, per flow × time, and per flow × time × coordinate."""
+    flows, checks, rates, paths = [], [], [], []
     for index, (problem, result) in enumerate(zip(problems, results, strict=True)):
         n, times = len(problem["a0"]), len(result.log_t)
         key = {"flow": index, "n": n}
-        weights = np.sort(result.s[-1])
-        last = {"log_t": result.log_t[-1], "max_s": weights[-1], "one_minus_max_s": weights[:-1].sum()}
+        # The small weights are exact where 1 − max s would cancel.
+        remainder = np.sort(result.s, axis=-1)[:, :-1].sum(axis=-1)
+        law = 2 * (1 - 1 / n) / np.asarray(result.log_t) ** 2
+        rates.append(pd.DataFrame(key | {"log_t": result.log_t, "one_minus_max_s": remainder, "law": law}))
+        last = {"log_t": result.log_t[-1], "max_s": result.s[-1].max(), "one_minus_max_s": remainder[-1]}
         last["log_objective"] = result.log_objective[-1]
         flows.append(key | {"status": result.status, "steps": result.stats["steps"]} | last)
         checks += [key | {"name": c.name, "holds": c.holds, "margin": c.margin} for c in result.checks]
@@ -70,4 +73,5 @@ def write(folder: Path, problems: Sequence[Problem], results: Iterable[Any]) -> 
         paths.append(pd.DataFrame(key | frame))
     pd.DataFrame(flows).to_parquet(folder / FLOWS, index=False)
     pd.DataFrame(checks).astype({"holds": "boolean", "margin": "float64"}).to_parquet(folder / CHECKS, index=False)
+    pd.concat(rates).to_parquet(folder / RATES, index=False)
     pd.concat(paths).to_parquet(folder / PATHS, index=False)

@@ -1,0 +1,63 @@
+"""From result folders to a page: what kind each folder is, and the sections it becomes."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from polariscope.errors import InputError
+from polariscope.files import SETTINGS, check_output_file, read_json, write_text
+from polariscope.report import kinds
+from polariscope.report._page import Page, Section, render
+
+# The kind that a folder's settings.json names, and what makes sections of it.
+KINDS: dict[str, Callable[[Path], Sequence[Section]]] = {
+    "study": kinds.study,
+    "claim": kinds.claim,
+    "probe": kinds.probe,
+    "train": kinds.train,
+    "flow": kinds.flow,
+}
+
+
+def write(sources: Sequence[Path], output: Path) -> Path:
+    """Write one offline HTML page from finished results.
+
+    Args:
+        sources: result folders (study, probe, train) or files written by ``polariscope flow``.
+        output: the HTML file.
+
+    Returns:
+        The file written.
+
+    Raises:
+        InputError: for a source that is missing, unfinished or not a result of this package.
+    """
+    output = check_output_file(output)
+    known = [(Path(source), *_kind(Path(source))) for source in sources]
+    sections = [section for source, kind, _ in known for section in KINDS[kind](source)]
+    claims = [row for source, kind, _ in known if kind == "study" for row in kinds.claim_rows(source)]
+    page = Page(
+        title=kinds.STUDY_TITLE if claims else "Attention measured: a polariscope report",
+        lead=kinds.STUDY_LEAD if claims else (),
+        sections=sections,
+        claims=claims,
+        settings=kinds.settings_rows(known[0][2]),
+    )
+    write_text(output, render(page))
+    return output
+
+
+def _kind(source: Path) -> tuple[str, dict[str, Any]]:
+    """The kind of a source and its settings; "flow" for a JSON file."""
+    if source.is_file() and source.suffix == ".json":
+        return "flow", {}
+    settings = read_json(source / SETTINGS) if (source / SETTINGS).is_file() else {}
+    kind = settings.get("kind") if isinstance(settings, dict) else None
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InputError(
+            "result folder",
+            got=f"{source}" + ("" if source.exists() else ", which does not exist"),
+            expected="a folder written by polariscope study, probe or train, or a file written by polariscope flow",
+            fix="check the path, or run that command first",
+        )
+    return kind, settings

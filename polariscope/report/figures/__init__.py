@@ -1,0 +1,1 @@
+"""Charts, one file per kind of result: each function takes a result folder and returns figures."""
