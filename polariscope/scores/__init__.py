@@ -12,11 +12,12 @@ from typing import Any
 
 from polariscope.registry import Registry
 from polariscope.scores._base import Properties, ScoreMap
+from polariscope.scores.custom import from_function
 from polariscope.scores.elementwise import identity, relu_elementwise, sigmoid, sigmoid_with_bias
 from polariscope.scores.exponential import elu_normalized, sigmoid_normalized, softmax
 from polariscope.scores.homogeneous import l1, relu, square, total, uniform
 
-__all__ = ["REGISTRY", "Properties", "ScoreMap", "get", "sigmoid_with_bias"]
+__all__ = ["REGISTRY", "Properties", "ScoreMap", "from_function", "get", "sigmoid_with_bias"]
 
 REGISTRY = Registry("score map", {})
 

@@ -131,7 +131,7 @@ def _enter(a: Array, where: Array | None) -> tuple[Any, Array, Array | None]:
     xp = namespace("logits a", a)
     if where is None:
         return xp, a, None
-    visible = _mask(xp, a, where)
+    visible = mask(xp, a, where)
     return xp, xp.where(visible, a, 0.0), visible
 
 
@@ -157,7 +157,7 @@ def namespace(what: str, x: Array) -> Any:
     return xp
 
 
-def _mask(xp: Any, a: Array, where: Array) -> Array:
+def mask(xp: Any, a: Array, where: Array) -> Array:
     """The mask as a boolean array of the same library. Float and integer masks are refused: their meaning varies."""
     visible = where if hasattr(where, "dtype") and array_namespace(where) is xp else xp.asarray(where)
     if not xp.isdtype(visible.dtype, "bool"):
