@@ -1,0 +1,85 @@
+"""From texts to token ids of one length: what stands at position 1, what is cut, what is too short."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from polariscope.errors import InputError, unknown_name
+from polariscope.probe._document import Document
+
+BOS_MODES = ("auto", "on", "off")
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """One document as token ids.
+
+    Args:
+        id: of the document.
+        ids: its first T tokens; all it has if they are fewer.
+        count: number of tokens it has, prefix included.
+    """
+
+    id: str
+    ids: list[int]
+    count: int
+
+
+def prefix(tokenizer: Any, bos: str) -> list[int]:
+    """The ids put before every document.
+
+    Args:
+        tokenizer: with the interface of transformers.
+        bos: ``auto``: what the tokenizer puts there by itself; ``on``: its BOS token; ``off``: nothing.
+
+    Raises:
+        InputError: for another word, and for ``on`` where the tokenizer has no BOS token.
+    """
+    if bos not in BOS_MODES:
+        raise unknown_name("BOS mode", bos, BOS_MODES)
+    if bos == "off":
+        return []
+    if bos == "auto":
+        return _own_prefix(tokenizer)
+    if tokenizer.bos_token_id is None:
+        raise InputError("BOS", got="a tokenizer without a BOS token", expected="one with", fix="use --bos off")
+    return [tokenizer.bos_token_id]
+
+
+def tokens_of(texts: Iterable[str | Document], tokenizer: Any, length: int, bos: str) -> Iterator[Tokens]:
+    """Each text as its first ``length`` token ids. Nothing is appended or padded, and no BOS doubled.
+
+    Args:
+        texts: strings or `Document`s.
+        tokenizer: with the interface of transformers.
+        length: T.
+        bos: see `prefix`.
+    """
+    before = prefix(tokenizer, bos)
+    for index, text in enumerate(texts):
+        document = Document(str(index), text) if isinstance(text, str) else text
+        drawn = document.ids_for(tokenizer, length)
+        ids = _plain(tokenizer, document.text) if drawn is None else drawn
+        doubled = bool(before) and before[-1] == tokenizer.bos_token_id and ids[:1] == before[-1:]
+        ids = ids if doubled else before + ids
+        yield Tokens(document.id, ids[:length], length if drawn is not None else len(ids))
+
+
+def strings(tokenizer: Any, ids: Sequence[int]) -> list[str]:
+    """The text of each token on its own."""
+    return [tokenizer.decode([i]) for i in ids]
+
+
+def _plain(tokenizer: Any, text: str) -> list[int]:
+    # verbose=False: a document longer than the model's window is cut later, which is no cause for a warning.
+    return list(tokenizer(text, add_special_tokens=False, verbose=False).input_ids)
+
+
+def _own_prefix(tokenizer: Any) -> list[int]:
+    """What the tokenizer puts before a text by itself; what it appends is left out."""
+    bare = _plain(tokenizer, "a")
+    full = list(tokenizer("a", verbose=False).input_ids)
+    for start in range(len(full) - len(bare) + 1):
+        if full[start : start + len(bare)] == bare:
+            return full[:start]
+    return []
