@@ -40,7 +40,9 @@ def experiment(context: Context, make: Callable[[int, int], Problem]) -> None:
     from polariscope import flow
 
     settings = context.settings
-    log_t = np.geomspace(0.1, settings["log_t_max"], settings["times"]).tolist()
+    # More times where the weights decide themselves, so that a drawn path is smooth there.
+    spread = np.geomspace(0.1, settings["log_t_max"], settings["times"])
+    log_t = np.union1d(spread, np.linspace(2, 12, settings["times"] // 3)).tolist()
     problems, results = [], []
     for done, n in enumerate(settings["sizes"]):
         context.progress(done, len(settings["sizes"]), f"{settings['flows']} flows of n = {n}")

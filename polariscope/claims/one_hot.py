@@ -33,7 +33,7 @@ def judge(folder: Path) -> Outcome:
         measure="(1 − max s)·(log t)² ÷ 2(1 − 1/n) at log t = 10⁶ (1 is the rate law), mean over flows",
         interval=(low, high),
         notes=f"At log t = 10⁶ the largest weight misses 1 by at most {worst:.1e} in all {len(flows)} flows, and the "
-        f"logarithm of the loss is at most {flows.log_objective.max():.3g}. The limit is reached logarithmically: at "
+        f"logarithm of the loss is at most {flows.log_objective.max():,.0f}. The limit is reached logarithmically: at "
         "t = 10¹², beyond any training run, 1 − max s is still about 0.002 for n = 8.",
         details={"flows": len(flows), "largest_one_minus_max_s": worst, "steps_median": float(flows.steps.median())},
     )

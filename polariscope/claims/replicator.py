@@ -24,7 +24,7 @@ def experiment(context: Context) -> None:
         for seed in range(settings["states"]):
             scale = settings["scales"][seed % len(settings["scales"])]
             problem = flow.random_problem(loss, scores=scores, n=n, d=n + 1, scale=scale, seed=seed)
-            residual = flow.checks.replicator_residual(problem)
+            residual = flow.replicator_residual(problem)
             rows.append({"loss": loss, "scores": scores, "n": n, "scale": scale, "seed": seed, "residual": residual})
     pd.DataFrame(rows).to_parquet(context.folder / STATES, index=False)
 

@@ -53,7 +53,7 @@ def run(
 def select(only: Iterable[str] | None) -> list[str]:
     """The ids asked for, in the registry's order, each once. Raises InputError for an unknown one."""
     wanted = list(REGISTRY) if only is None else [name.strip() for name in only if name.strip()]
-    for name in wanted:
+    for name in wanted or [""]:
         if name not in REGISTRY:
             raise unknown_name("claim", name, REGISTRY)
     return [name for name in REGISTRY if name in wanted]

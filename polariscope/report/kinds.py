@@ -70,11 +70,11 @@ def number(record: Mapping[str, Any]) -> str:
     """The statistic, its interval and what it is, in one phrase."""
     if record["statistic"] is None:
         return "no number"
-    text = f"{record['statistic']:.3g}"
+    text = f"{record['measure']}: {record['statistic']:.3g}"
     if record["interval"] is not None:
         low, high = record["interval"]
-        text += f" [{low:.3g}, {high:.3g}]"
-    return f"{text}: {record['measure']}"
+        text += f" (95 % interval {low:.3g} to {high:.3g})"
+    return text[0].upper() + text[1:]
 
 
 def probe(folder: Path) -> list[Section]:

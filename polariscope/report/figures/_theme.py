@@ -30,6 +30,23 @@ def themed(chart: Any, height: int = HEIGHT) -> Any:
     )
 
 
+# Logarithmic axes have ticks at powers of ten only, written 10⁶.
+_DECADES = [float(f"1e{power}") for power in range(-30, 31)]
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_NAMES = [f"10{str(power).translate(_SUPERSCRIPTS)}" for power in range(-30, 31)]
+_POWERS: dict[str, Any] = {
+    "values": _DECADES,
+    "labelExpr": f"{_NAMES}[round(log(datum.value) / LN10) + 30]",
+    "labelOverlap": True,
+}
+
+
 def log_x(field: str, title: str) -> alt.X:
-    """A logarithmic horizontal axis with plain powers of ten."""
-    return alt.X(field, type="quantitative", title=title).scale(type="log", nice=False).axis(format="~e", tickCount=7)
+    """A logarithmic horizontal axis labelled with powers of ten."""
+    x = alt.X(field, type="quantitative", title=title)
+    return x.scale(type="log", nice=False).axis(**_POWERS)
+
+
+def log_y(field: str, title: str) -> alt.Y:
+    """A logarithmic vertical axis labelled with powers of ten."""
+    return alt.Y(field, type="quantitative", title=title).scale(type="log").axis(**_POWERS)

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 
 from polariscope.report._page import Figure
-from polariscope.report.figures._theme import INK, log_x, themed
+from polariscope.report.figures._theme import INK, log_x, log_y, themed
 
+SYMLOG_TICKS = [-100, -10, -1, 0, 1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7]
 TIME = "log t (natural logarithm of gradient-flow time)"
 
 
@@ -18,27 +19,34 @@ def one_path(path: pd.DataFrame) -> list[Figure]:
     weights = Figure(
         "Attention weights s along one flow",
         "Each line is one token. The axis is the logarithm of time, itself on a logarithmic scale: the right end is "
-        "t = e^1000000. Click a token in the legend to single it out; hover for values.",
-        _lines(path, "s", "attention weight s"),
+        "t = e^(10⁶). Click a token in the legend to single it out; hover for values.",
+        _lines(path, alt.Y("s:Q", title="attention weight s"), "s"),
         "Line chart of attention weights over log t: one token takes all the weight.",
     )
     projections = Figure(
         "Projections u of the values on the target",
-        "The value of the winning token keeps growing along the target; the others stop once they are not attended to.",
-        _lines(path, "u", "projection u"),
+        "The value of the winning token keeps growing along the target; the others stop once they are not attended to. "
+        "The vertical axis is linear near zero and logarithmic beyond.",
+        _lines(
+            path,
+            alt.Y("u:Q", title="projection u")
+            .scale(type="symlog", constant=0.1)
+            .axis(format="~s", values=SYMLOG_TICKS),
+            "u",
+        ),
         "Line chart of projections u over log t: the winner grows, the others level off.",
     )
     return [weights, projections]
 
 
-def _lines(path: pd.DataFrame, field: str, title: str) -> Any:
+def _lines(path: pd.DataFrame, y: alt.Y, field: str) -> Any:
     chosen = alt.selection_point(fields=["coordinate"], bind="legend")
     chart = (
         alt.Chart(path[["log_t", "coordinate", field]])
         .mark_line(strokeWidth=2)
         .encode(
             x=log_x("log_t", TIME),
-            y=alt.Y(field, type="quantitative", title=title),
+            y=y,
             color=alt.Color("coordinate:N", title="token").scale(scheme="tableau10"),
             opacity=alt.when(chosen).then(alt.value(1.0)).otherwise(alt.value(0.12)),
             tooltip=["coordinate:N", alt.Tooltip("log_t:Q", format=".4g"), alt.Tooltip(f"{field}:Q", format=".6g")],
@@ -58,11 +66,11 @@ def study_paths(folder: Path) -> list[Figure]:
 
 
 def rate_law(folder: Path) -> list[Figure]:
-    """The distance to one-hot of every flow beside the predicted rate, after the paths themselves."""
+    """The distance to one-hot of every flow beside the predicted rate."""
     rates = pd.read_parquet(folder / "rates.parquet")
     base = alt.Chart(rates[rates.one_minus_max_s > 0])
     x = log_x("log_t", TIME)
-    y = alt.Y("one_minus_max_s:Q", title="1 − max s").scale(type="log").axis(format="~e", tickCount=6)
+    y = log_y("one_minus_max_s", "1 − max s")
     measured = base.mark_line(strokeWidth=1.2, opacity=0.55).encode(
         x=x,
         y=y,
@@ -73,15 +81,17 @@ def rate_law(folder: Path) -> list[Figure]:
     law = (
         base.transform_filter("datum.law < 1")
         .mark_line(strokeDash=[6, 4], strokeWidth=1.5, color=INK)
-        .encode(x=x, y=alt.Y("law:Q"), detail="n:N")
+        .encode(x=x, y=log_y("law", "1 − max s"), detail="n:N")
     )
-    figure = Figure(
-        "Distance to one-hot against the rate law",
-        "Solid: 1 − max s of every flow. Dashed: the law 2(1 − 1/n)/(log t)². The flows fall onto it and stay there.",
-        themed(measured + law),
-        "Log-log chart: the distance to one-hot of all flows joins the dashed rate law.",
-    )
-    return [*study_paths(folder), figure]
+    return [
+        Figure(
+            "Distance to one-hot against the rate law",
+            "Solid: 1 − max s of every flow. Dashed: the law 2(1 − 1/n)/(log t)². The flows fall onto it "
+            "and stay there.",
+            themed(measured + law),
+            "Log-log chart: the distance to one-hot of all flows joins the dashed rate law.",
+        )
+    ]
 
 
 def replicator(folder: Path) -> list[Figure]:
@@ -95,9 +105,7 @@ def replicator(folder: Path) -> list[Figure]:
         alt.Chart(states)
         .mark_point(filled=True, size=28, opacity=0.5)
         .encode(
-            x=alt.X("residual:Q", title="relative difference from the replicator form")
-            .scale(type="log")
-            .axis(format="~e", tickCount=8),
+            x=log_x("residual", "relative difference from the replicator form"),
             y=alt.Y("test:N", title=None).axis(labelLimit=160),
             yOffset=alt.YOffset("n:O"),
             color=alt.Color("n:O", title="number of tokens n").scale(scheme="viridis"),

@@ -7,7 +7,7 @@ import altair as alt
 import pandas as pd
 
 from polariscope.report._page import Figure
-from polariscope.report.figures._theme import INK, themed
+from polariscope.report.figures._theme import INK, log_y, themed
 
 MEASURES = {
     "first_key_share": "share of weight on the first token",
@@ -87,7 +87,7 @@ def massive(layers: pd.DataFrame) -> Figure:
         .mark_line(point=True, strokeWidth=2)
         .encode(
             x=alt.X("layer:Q", title="layer").axis(tickMinStep=1, format="d"),
-            y=alt.Y("value:Q", title="absolute activation |h|").scale(type="log").axis(tickCount=5),
+            y=log_y("value", "absolute activation |h|"),
             color=alt.Color("what:N", title=None).scale(scheme="tableau10"),
             tooltip=[
                 "layer:Q",
