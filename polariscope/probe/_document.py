@@ -1,4 +1,4 @@
-"""One document to be measured."""
+"""One document to be measured: a text, or a rule that draws token ids."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,22 +12,35 @@ from polariscope.errors import InputError
 
 @dataclass(frozen=True)
 class Document:
-    """A text, or a rule that draws token ids.
+    """A text. Whoever measures it tokenizes it.
 
     Args:
         id: what names it within its source, the same on every machine: compared results are paired by it.
-        text: the text; empty for a document of tokens.
+        text: the text.
         meta: what the source says about it, for example ``pile_set_name``.
-        draw: for documents of tokens, the function (vocabulary ids (v,), length T) -> ids (T,).
     """
 
     id: str
     text: str
     meta: Mapping[str, Any] = field(default_factory=dict)
-    draw: Callable[[NDArray[np.int64], int], NDArray[np.int64]] | None = None
 
-    def ids_for(self, tokenizer: Any, length: int) -> list[int] | None:
-        """The T token ids of a document of tokens; None for a text, which is tokenized by whoever measures it.
+
+@dataclass(frozen=True)
+class TokenDocument:
+    """Token ids drawn by a rule, for any vocabulary and any length.
+
+    Args:
+        id: what names it; the same id and vocabulary give the same tokens.
+        draw: the rule, (vocabulary ids (v,), length T) -> ids (T,).
+        meta: what the source says about it.
+    """
+
+    id: str
+    draw: Callable[[NDArray[np.int64], int], NDArray[np.int64]]
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    def ids_for(self, tokenizer: Any, length: int) -> list[int]:
+        """The T token ids, nothing put before them.
 
         Args:
             tokenizer: whose ids to draw from, without its special tokens.
@@ -36,11 +49,12 @@ class Document:
         Raises:
             InputError: if T < 1 or the tokenizer has no ordinary token.
         """
-        if self.draw is None:
-            return None
         if length < 1:
             raise InputError("length", got=length, expected="at least 1 token", fix="give a larger length")
         return self.draw(ordinary_ids(tokenizer), length).tolist()
+
+
+AnyDocument = Document | TokenDocument
 
 
 def ordinary_ids(tokenizer: Any) -> NDArray[np.int64]:

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from polariscope.errors import InputError, unknown_name
-from polariscope.probe._document import Document
+from polariscope.probe._document import AnyDocument, Document, TokenDocument
 from polariscope.registry import Registry
 
-__all__ = ["REGISTRY", "Document", "read"]
+__all__ = ["REGISTRY", "Document", "TokenDocument", "read"]
 
 # Entries in small letters are names; those in capitals say what form a path or a hub name has.
 REGISTRY = Registry(
@@ -32,7 +32,7 @@ REGISTRY = Registry(
 )
 
 
-def read(name: str, *, seed: int = 0, subset: str | None = None, count: int = 100) -> Iterator[Document]:
+def read(name: str, *, seed: int = 0, subset: str | None = None, count: int = 100) -> Iterator[AnyDocument]:
     """The documents of a DATA source, one at a time, in the order of the source.
 
     Args:
@@ -43,7 +43,8 @@ def read(name: str, *, seed: int = 0, subset: str | None = None, count: int = 10
         count: how many documents ``random-tokens`` and ``repeated-token`` give; other sources give what they have.
 
     Returns:
-        An iterator of `Document`. A source is checked at once, its content as it is reached.
+        An iterator of `Document`, or of `TokenDocument` where tokens are drawn. A source is checked at once, its
+        content as it is reached.
 
     Raises:
         InputError: for an unknown name, a missing, damaged or foreign file, or a source without any text. A file that
@@ -54,7 +55,7 @@ def read(name: str, *, seed: int = 0, subset: str | None = None, count: int = 10
     return _nonempty(documents if subset is None else _only(documents, subset, name), name)
 
 
-def _open(name: str, seed: int, count: int) -> Iterator[Document]:
+def _open(name: str, seed: int, count: int) -> Iterator[AnyDocument]:
     if not isinstance(name, str) or not name.strip():
         raise unknown_name("data source", name, REGISTRY)
     path = Path(name).expanduser()
@@ -72,7 +73,7 @@ def _open(name: str, seed: int, count: int) -> Iterator[Document]:
     raise unknown_name("data source", name, REGISTRY)
 
 
-def _only(documents: Iterator[Document], subset: str, name: str) -> Iterator[Document]:
+def _only(documents: Iterator[AnyDocument], subset: str, name: str) -> Iterator[AnyDocument]:
     """Documents of one part of the Pile. Raises InputError at the end if there was none."""
     seen: dict[str, None] = {}
     found = False
@@ -91,11 +92,11 @@ def _only(documents: Iterator[Document], subset: str, name: str) -> Iterator[Doc
         )
 
 
-def _nonempty(documents: Iterator[Document], name: str) -> Iterator[Document]:
+def _nonempty(documents: Iterator[AnyDocument], name: str) -> Iterator[AnyDocument]:
     """The documents. Raises InputError at the end if none of them had any text."""
     found = False
     for document in documents:
-        found = found or bool(document.draw or document.text.strip())
+        found = found or isinstance(document, TokenDocument) or bool(document.text.strip())
         yield document
     if not found:
         raise InputError("data", got=f"{name}, without any text in it", expected="documents", fix="name another source")
