@@ -1,0 +1,14 @@
+"""Losses of the predictor β. ``REGISTRY`` lists them and imports no JAX."""
+
+from polariscope.registry import Registry
+
+REGISTRY = Registry(
+    "loss",
+    {
+        "logistic": ("polariscope.flow.losses.logistic:LOSS", "log(1 + exp(-⟨target, β⟩))"),
+        "square": ("polariscope.flow.losses.square:LOSS", "½‖β - target‖²"),
+        "regression": ("polariscope.flow.losses.regression:LOSS", "‖y - Xβ‖²"),
+        "kl": ("polariscope.flow.losses.kl:LOSS", "KL(p ‖ softmax(β))"),
+    },
+)
+get = REGISTRY.get

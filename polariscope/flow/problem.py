@@ -1,0 +1,161 @@
+"""Reading problems: a gradient flow to solve, checked in full before anything runs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polariscope import scores as score_maps
+from polariscope.errors import InputError
+from polariscope.flow import losses, models
+from polariscope.flow.losses._loss import Loss
+from polariscope.flow.models._model import Model
+from polariscope.flow.times import read_times
+
+KEYS = ("model", "scores", "loss", "V0", "a0")
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Gradient flow of L(V, a) = ℓ(V σ(a)) from (V0, a0), wanted at given times.
+
+    Args:
+        name: for messages and tables.
+        model: value or tied.
+        scores: the score map σ.
+        loss: ℓ.
+        V0: (d, n).
+        a0: (n,).
+        data: what the loss needs, by key.
+        log_t: times as log t, increasing, (k,); log 0 is -inf.
+    """
+
+    name: str
+    model: Model
+    scores: Any
+    loss: Loss
+    V0: np.ndarray
+    a0: np.ndarray
+    data: Mapping[str, np.ndarray]
+    log_t: np.ndarray
+
+
+def read_problem(raw: Any, *, label: str = "problem", t: Any = None, log_t: Any = None) -> Problem:
+    """A problem from the mapping form of problem files; ``t`` or ``log_t`` replace the times in it.
+
+    Raises:
+        InputError: for unknown names, missing keys, wrong shapes, numbers that are not finite, times out of order.
+    """
+    if not isinstance(raw, Mapping):
+        raise InputError(label, got=type(raw).__name__, expected="an object with " + ", ".join(KEYS), fix="see docs")
+    name = str(raw.get("name") or label)
+    try:
+        return _read(raw, name, t, log_t)
+    except InputError as problem:
+        what = (
+            problem.what if name == "problem" else f"{label if name == label else f'{label} ({name})'}: {problem.what}"
+        )
+        raise InputError(what, got=problem.got, expected=problem.expected, fix=problem.fix) from None
+
+
+def _read(raw: Mapping[str, Any], name: str, t: Any, log_t: Any) -> Problem:
+    missing = [key for key in KEYS if key not in raw]
+    known = {"model": models.REGISTRY, "scores": score_maps.REGISTRY, "loss": losses.REGISTRY}
+    for key, registry in known.items():  # a misspelt name is a better message than a missing key
+        if key in raw and not callable(raw[key]):
+            registry.get(raw[key])
+    if missing:
+        raise InputError(
+            "missing keys",
+            got=", ".join(map(str, raw)) or "none",
+            expected=", ".join(KEYS),
+            fix=f"add {', '.join(missing)}",
+        )
+    model = models.get(raw["model"])
+    loss = _loss(raw["loss"])
+    V0, a0 = array(raw["V0"], "V0", 2), array(raw["a0"], "a0", 1)
+    data = {key: _needed(raw, loss, key, len(shape)) for key, shape in loss.needs.items()}
+    _check_shapes(model, loss, V0, a0, data)
+    loss.check(data)
+    return Problem(name, model, _score_map(raw["scores"]), loss, V0, a0, data, read_times(raw, t, log_t))
+
+
+def _loss(loss: Any) -> Loss:
+    """A registered loss, a Loss, or any JAX function of β."""
+    if isinstance(loss, Loss):
+        return loss
+    if callable(loss):
+        return Loss(getattr(loss, "__name__", "custom"), _OfBeta(loss), {})
+    return losses.get(loss)
+
+
+@dataclass(frozen=True)
+class _OfBeta:
+    """A user's function of β alone, called as the losses here are."""
+
+    function: Any
+
+    def __call__(self, beta: Any, data: Any) -> Any:
+        return self.function(beta)
+
+
+def _score_map(scores: Any) -> Any:
+    return scores if callable(scores) else score_maps.get(scores)
+
+
+def _needed(raw: Mapping[str, Any], loss: Loss, key: str, ndim: int) -> np.ndarray:
+    if key not in raw:
+        raise InputError(
+            f"missing {key}",
+            got=", ".join(map(str, raw)),
+            expected=f"{', '.join(loss.needs)} for the {loss.name} loss",
+            fix=f"add {key}",
+        )
+    return array(raw[key], key, ndim)
+
+
+def array(value: Any, what: str, ndim: int) -> np.ndarray:
+    """A float64 array with ``ndim`` axes, none of them empty, all finite. Raises InputError naming ``what``."""
+    kind = {1: "a list of numbers", 2: "a list of rows of numbers, all of one length"}[ndim]
+    try:
+        result = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            what, got="something else than numbers, or rows of different lengths", expected=kind, fix=f"mend {what}"
+        ) from None
+    if result.ndim != ndim or result.size == 0:
+        raise InputError(what, got=f"shape {result.shape}", expected=kind, fix=f"mend {what}")
+    if not np.isfinite(result).all():
+        raise InputError(what, got="NaN or infinite entries", expected="finite numbers", fix=f"mend {what}")
+    return result
+
+
+def _check_shapes(model: Model, loss: Loss, V0: np.ndarray, a0: np.ndarray, data: Mapping[str, np.ndarray]) -> None:
+    """Every letter of a shape means one number: d and n from V0, others from the data."""
+    sizes = dict(zip("dn", V0.shape, strict=True))
+    owner = {"d": "the rows of V0", "n": "the columns of V0"}
+    wanted: list[tuple[str, np.ndarray, str]] = [("a0", a0, "n"), *((k, data[k], loss.needs[k]) for k in data)]
+    if model.square and V0.shape[0] != V0.shape[1]:
+        raise InputError(
+            "V0", got=f"shape {V0.shape}", expected=f"a square matrix for the {model.name} model", fix="use d = n"
+        )
+    for key, value, letters in wanted:
+        for letter, size in zip(letters, value.shape, strict=True):
+            if sizes.setdefault(letter, size) != size:
+                raise InputError(
+                    f"shape of {key}",
+                    got=str(value.shape),
+                    expected=f"length {sizes[letter]}, as {owner.get(letter, 'the data before it')}",
+                    fix=f"make {key} and V0 agree",
+                )
+            owner.setdefault(letter, f"the {'rows' if value.ndim == 2 else 'length'} of {key}")
+
+
+def read_problems(raw: Any, *, t: Any = None, log_t: Any = None) -> list[Problem]:
+    """One problem or a list of them, always as a list. Raises InputError with the place in the list."""
+    if isinstance(raw, Sequence) and not isinstance(raw, str):
+        if not raw:
+            raise InputError("problems", got="an empty list", expected="at least one problem", fix="add one")
+        return [read_problem(one, label=f"problem {i}", t=t, log_t=log_t) for i, one in enumerate(raw)]
+    return [read_problem(raw, t=t, log_t=log_t)]

@@ -1,0 +1,121 @@
+"""What a solved flow is: a path at the times asked for, a status with a sentence, checks and statistics."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+STATUSES = ("ok", "converged", "kink", "step limit", "diverged")
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """A computed path at increasing times, more of them than were asked for.
+
+    Attributes:
+        log_t: (m,).
+        s, a: (m, n); ``a`` holds the parameters (for the tied model not the logits).
+        u: Vᵀβ*, (m, n), where the loss has a target.
+        log_objective: (m,); -inf where the objective is 0.
+        tau: path time, (m,), where there is one.
+    """
+
+    log_t: np.ndarray
+    s: np.ndarray
+    a: np.ndarray
+    u: np.ndarray | None
+    objective: np.ndarray
+    log_objective: np.ndarray
+    tau: np.ndarray | None = None
+
+    def at(self, index: np.ndarray) -> "Path":
+        """The path at some of its times, chosen by index or mask."""
+        cut: dict[str, Any] = {key: None if value is None else value[index] for key, value in vars(self).items()}
+        return Path(**cut)
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A gradient flow at the k times asked for.
+
+    Attributes:
+        name: of the problem.
+        log_t: times as log t, (k,); t: the same as t, (k,), inf where a float cannot hold it.
+        tau: path time τ, (k,), for the logistic loss with the value model; else None.
+        s: attention weights, (k, n). a: logits, (k, n); for the tied model the parameter a. NaN where not reached.
+        u: projections Vᵀβ*, (k, n), where the loss has a target; else None.
+        objective: ℓ, (k,). log_objective: log ℓ, (k,), which does not underflow for the logistic loss.
+        entropy: -Σ sᵢ log sᵢ in nats, (k,), for score maps that declare distributions; else None.
+        normalized_entropy: entropy / log n, (k,), for n > 1; else None.
+        status: ok | converged | kink | step limit | diverged. message: what that means here, a sentence.
+        checks: what theory says about this path (see `polariscope.flow.checks`).
+        stats: engine, steps, rejected, evaluations, and the internal tolerance.
+    """
+
+    name: str
+    log_t: np.ndarray
+    s: np.ndarray
+    a: np.ndarray
+    u: np.ndarray | None
+    objective: np.ndarray
+    log_objective: np.ndarray
+    tau: np.ndarray | None
+    entropy: np.ndarray | None
+    normalized_entropy: np.ndarray | None
+    status: str
+    message: str
+    checks: tuple[Any, ...] = ()
+    stats: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def t(self) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            return np.exp(self.log_t)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every time asked for was reached."""
+        return self.status in ("ok", "converged")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything by name, for `polariscope.files.write_json`; log 0 and t beyond floats are infinite there."""
+        return {"name": self.name, "t": self.t, **vars(self), "checks": [check.to_dict() for check in self.checks]}
+
+
+def entropy(s: np.ndarray) -> np.ndarray:
+    """-Σ sᵢ log sᵢ over the last axis, in nats; 0 log 0 = 0, and NaN stays NaN."""
+    from scipy.special import entr
+
+    return entr(s).sum(axis=-1)
+
+
+def result_from(name: str, path: Path, *, distribution: bool, status: str, message: str, **more: Any) -> Result:
+    """A Result from the path at the times asked for."""
+    h = entropy(path.s) if distribution else None
+    n = path.s.shape[1]
+    normalized = h / np.log(n) if h is not None and n > 1 else None
+    return Result(
+        name=name, **vars(path), entropy=h, normalized_entropy=normalized, status=status, message=message, **more
+    )
+
+
+def blanked(path: Path, reached: np.ndarray) -> Path:
+    """The path with NaN at times that were not reached; the times themselves stay."""
+    hidden = {
+        key: np.where(reached.reshape(-1, *[1] * (value.ndim - 1)), value, np.nan)
+        for key, value in vars(path).items()
+        if value is not None and key != "log_t"
+    }
+    return Path(**{**vars(path), **hidden})
+
+
+def joined(one: Path, other: Path) -> Path:
+    """Two pieces of one path as one, in order of time, each time once."""
+    log_t = np.append(one.log_t, other.log_t)
+    _, index = np.unique(log_t, return_index=True)
+    pairs = {key: (value, getattr(other, key)) for key, value in vars(one).items()}
+    both: dict[str, Any] = {
+        key: None if a is None or b is None else np.concatenate([a, b])[index] for key, (a, b) in pairs.items()
+    }
+    return Path(**both)
