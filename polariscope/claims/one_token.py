@@ -76,7 +76,7 @@ def judge(folder: Path) -> Outcome:
     return Outcome(
         verdict="supported" if holds else "not supported" if needed else "inconclusive",
         statistic=means.get("softmax"),
-        measure="flip rate of softmax attention, mean over seeds",
+        measure=f"flip rate of softmax attention, mean over {runs.seed.nunique()} seeds",
         interval=ends.get("softmax"),
         notes=f"Flip rates: {table}. {len(good)} of {len(runs)} runs reach an accuracy above 0.95 and are counted"
         + (

@@ -10,7 +10,11 @@ import pandas as pd
 from polariscope.report._page import Figure
 from polariscope.report.figures._theme import INK, log_x, log_y, themed
 
-SYMLOG_TICKS = [-100, -10, -1, 0, 1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7]
+_SIGNED: dict[str, Any] = {
+    "values": [-100, -10, -1, 0, 1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7],
+    "labelExpr": "format(datum.value, '~s')",
+    "labelOverlap": True,
+}
 TIME = "log t (natural logarithm of gradient-flow time)"
 
 
@@ -29,9 +33,7 @@ def one_path(path: pd.DataFrame) -> list[Figure]:
         "The vertical axis is linear near zero and logarithmic beyond.",
         _lines(
             path,
-            alt.Y("u:Q", title="projection u")
-            .scale(type="symlog", constant=0.1)
-            .axis(format="~s", values=SYMLOG_TICKS),
+            alt.Y("u:Q", title="projection u").scale(type="symlog", constant=0.1, nice=False).axis(**_SIGNED),
             "u",
         ),
         "Line chart of projections u over log t: the winner grows, the others level off.",
@@ -94,12 +96,16 @@ def rate_law(folder: Path) -> list[Figure]:
     ]
 
 
+EXACT = 1e-18
+"""Where exact agreement is drawn on a logarithmic axis."""
+
+
 def replicator(folder: Path) -> list[Figure]:
     """Residual of the replicator form at random states, per loss, with the control."""
     states = pd.read_parquet(folder / "states.parquet")
     states = states.assign(
         test=np.where(states.scores == "softmax", states.loss + ", softmax", "control: " + states.scores),
-        residual=states.residual.clip(lower=1e-18),
+        residual=states.residual.clip(lower=EXACT),
     )
     chart = (
         alt.Chart(states)
@@ -116,7 +122,8 @@ def replicator(folder: Path) -> list[Figure]:
         Figure(
             "How far the velocity is from replicator form",
             "One point per random state. Softmax agrees to rounding error for every loss; the elementwise sigmoid, as "
-            "it must, does not.",
+            "it must, does not. "
+            "Exact agreement is drawn at the left edge.",
             themed(chart),
             "Dot chart of residuals: softmax near 1e-15, the control near 1.",
         )

@@ -39,7 +39,7 @@ def sink_map(heads: pd.DataFrame) -> Figure:
             y=alt.Y("head:O", title="head"),
             color=alt.Color("first_key_share:Q", title="share of weight on the first token")
             .scale(scheme="viridis", domain=[0, 1])
-            .legend(gradientLength=180),
+            .legend(gradientLength=180, titleLimit=400),
             tooltip=_tooltip(MEASURES),
         )
     )
@@ -55,7 +55,7 @@ def sink_map(heads: pd.DataFrame) -> Figure:
 def entropy_per_layer(heads: pd.DataFrame) -> Figure:
     """Normalized entropy of every head, with its interval, and the mean of the layer."""
     table = heads[["layer", "head", "normalized_entropy", "normalized_entropy_low", "normalized_entropy_high"]]
-    x = alt.X("layer:Q", title="layer").axis(tickMinStep=1, format="d")
+    x = alt.X("layer:Q", title="layer").scale(nice=False).axis(tickMinStep=1, format="d")
     y = alt.Y("normalized_entropy:Q", title="normalized entropy").scale(domain=[0, 1])
     base = alt.Chart(table)
     shown = {
@@ -86,7 +86,7 @@ def massive(layers: pd.DataFrame) -> Figure:
         alt.Chart(long)
         .mark_line(point=True, strokeWidth=2)
         .encode(
-            x=alt.X("layer:Q", title="layer").axis(tickMinStep=1, format="d"),
+            x=alt.X("layer:Q", title="layer").scale(nice=False).axis(tickMinStep=1, format="d"),
             y=log_y("value", "absolute activation |h|"),
             color=alt.Color("what:N", title=None).scale(scheme="tableau10"),
             tooltip=[
