@@ -3,6 +3,7 @@
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +16,8 @@ from polariscope.files import read_json, write_json
 from polariscope.models.gguf_file import sha256
 
 VARIABLE = "POLARISCOPE_CACHE"
+_PARTIAL = ".partial-"
+_STALE = 24 * 3600.0  # seconds after which a temporary folder belongs to nobody alive
 
 
 def cache_folder(part: str) -> Path:
@@ -30,7 +33,8 @@ def workspace(folder: Path) -> tempfile.TemporaryDirectory[str]:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return tempfile.TemporaryDirectory(prefix=".partial-", dir=folder)
+        _sweep(folder)
+        return tempfile.TemporaryDirectory(prefix=_PARTIAL, dir=folder)
     except OSError as problem:
         raise InputError(
             "cache folder",
@@ -85,6 +89,14 @@ def put_folder(path: Path, fill: Callable[[Path], None]) -> None:
             if not path.is_dir():
                 raise
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove temporary folders that a killed process has left behind."""
+    for path in folder.glob(f"{_PARTIAL}*"):
+        with suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime > _STALE:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _note(path: Path) -> Path:

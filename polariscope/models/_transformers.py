@@ -6,14 +6,12 @@ from typing import Any
 
 import torch
 from huggingface_hub.utils import logging as hub_logging
-from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging
 
 from polariscope.errors import InputError
 
-# What transformers, tokenizers, safetensors and gguf raise on files they cannot make sense of.
-_FOREIGN = (OSError, ValueError, LookupError, TypeError, AttributeError, ImportError, RuntimeError, SafetensorError)
+_LONGEST = 400  # letters of a library's message; some go on with a list of every known architecture
 
 
 @contextmanager
@@ -34,14 +32,17 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def refusing(what: str, got: str, *, expected: str, fix: str) -> Iterator[None]:
-    """Turn a failure of the libraries inside the block into an InputError that keeps their first sentence."""
+    """Turn a failure of the libraries inside the block into an InputError that keeps their first words.
+
+    Every exception counts: on a damaged or foreign file transformers, tokenizers, safetensors and gguf raise anything
+    from OSError to struct.error. Put nothing but their calls into the block.
+    """
     try:
         yield
     except InputError:
         raise
-    except _FOREIGN as problem:
-        lines = str(problem).strip().splitlines() or [""]
-        said = f"{type(problem).__name__}: {lines[0]}"
+    except Exception as problem:
+        said = f"{type(problem).__name__}: {' '.join(str(problem).split())[:_LONGEST]}"
         raise InputError(what, got=f"{got} ({said})", expected=expected, fix=fix) from problem
 
 

