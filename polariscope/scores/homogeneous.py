@@ -45,10 +45,11 @@ class Homogeneous(ScoreMap):
     def _total(self, xp: Any, x: Array, visible: Array | None) -> Array:
         """Z over the visible keys; where it is 0, a divisor that gives 0 (dead and empty rows) or NaN (the pole)."""
         z = xp.sum(hide(xp, self.f(xp, x), visible), axis=-1, keepdims=True)
+        safe = xp.where(z == 0, 1.0, z)
         if not self.pole:
-            return xp.where(z == 0, 1.0, z)
-        seen = xp.ones_like(z) > 0 if visible is None else xp.any(visible, axis=-1, keepdims=True)
-        return xp.where(z == 0, xp.where(seen, xp.full_like(z, float("nan")), 1.0), z)
+            return safe
+        at_pole = z == 0 if visible is None else (z == 0) & xp.any(visible, axis=-1, keepdims=True)
+        return xp.where(at_pole, float("nan"), safe)
 
 
 def _scale(xp: Any, a: Array) -> Array:
@@ -58,7 +59,7 @@ def _scale(xp: Any, a: Array) -> Array:
 
 
 def _abs(xp: Any, a: Array) -> Array:
-    return xp.abs(a)
+    return a * xp.sign(a)  # autodiff of abs at 0 is 1 in JAX and 0 in torch; this is 0 in both
 
 
 def _sign(xp: Any, a: Array) -> Array:
