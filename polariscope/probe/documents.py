@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polariscope.errors import InputError, unknown_name
-from polariscope.probe._document import Document
+from polariscope.probe._document import AnyDocument, Document, TokenDocument
 
 BOS_MODES = ("auto", "on", "off")
 
@@ -46,11 +46,11 @@ def prefix(tokenizer: Any, bos: str) -> list[int]:
     return [tokenizer.bos_token_id]
 
 
-def tokens_of(texts: Iterable[str | Document], tokenizer: Any, length: int, bos: str) -> Iterator[Tokens]:
+def tokens_of(texts: Iterable[str | AnyDocument], tokenizer: Any, length: int, bos: str) -> Iterator[Tokens]:
     """Each text as its first ``length`` token ids. Nothing is appended or padded, and no BOS doubled.
 
     Args:
-        texts: strings or `Document`s.
+        texts: strings, or the documents of `polariscope.probe.corpora`.
         tokenizer: with the interface of transformers.
         length: T.
         bos: see `prefix`.
@@ -58,11 +58,11 @@ def tokens_of(texts: Iterable[str | Document], tokenizer: Any, length: int, bos:
     before = prefix(tokenizer, bos)
     for index, text in enumerate(texts):
         document = Document(str(index), text) if isinstance(text, str) else text
-        drawn = document.ids_for(tokenizer, length)
-        ids = _plain(tokenizer, document.text) if drawn is None else drawn
+        drawn = isinstance(document, TokenDocument)
+        ids = document.ids_for(tokenizer, length) if drawn else _plain(tokenizer, document.text)
         doubled = bool(before) and before[-1] == tokenizer.bos_token_id and ids[:1] == before[-1:]
         ids = ids if doubled else before + ids
-        yield Tokens(document.id, ids[:length], length if drawn is not None else len(ids))
+        yield Tokens(document.id, ids[:length], length if drawn else len(ids))
 
 
 def strings(tokenizer: Any, ids: Sequence[int]) -> list[str]:

@@ -10,7 +10,7 @@ import torch
 
 from polariscope.errors import InputError
 from polariscope.probe import checks, hooks, summary, tables
-from polariscope.probe._document import Document
+from polariscope.probe._document import AnyDocument
 from polariscope.probe.body import Body, body_of, evaluating
 from polariscope.probe.documents import Tokens, prefix, strings, tokens_of
 from polariscope.probe.gathered import Gathered, Intervals
@@ -21,7 +21,7 @@ from polariscope.probe.statistics import Recorder, metric_names
 def scan(
     model: torch.nn.Module,
     tokenizer: Any,
-    texts: Iterable[str | Document],
+    texts: Iterable[str | AnyDocument],
     *,
     max_length: int = 256,
     limit: int | None = None,
@@ -41,7 +41,7 @@ def scan(
     Args:
         model: a causal language model of transformers whose attention goes through AttentionInterface.
         tokenizer: its tokenizer.
-        texts: strings, or `Document`s of `polariscope.probe.corpora`.
+        texts: strings, or the documents of `polariscope.probe.corpora`.
         max_length: T, tokens of each document, BOS included. Shorter documents are skipped and counted.
         limit: number of documents to measure; None: all.
         bos: what stands before the text: ``auto`` what the tokenizer puts there, ``on`` its BOS token, ``off`` nothing.
