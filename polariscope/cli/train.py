@@ -10,7 +10,7 @@ from polariscope.cli._shared import Json, say
 NAME = "train"
 HELP = (
     "Train a small transformer with an attention kind of your choice, and measure what its prediction hangs on. "
-    "An option that is left out takes the paper's value for the task; those shown are classification's."
+    "An option that is left out takes the paper's value for the task; those in brackets are classification's."
 )
 EPILOG = "Example: polariscope train classification --attention sigmoid --seed 1 -o results/sigmoid-1"
 
@@ -20,20 +20,20 @@ def command(
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
     attention: Annotated[str, typer.Option(help="See: polariscope ls attention")] = "softmax",
     seed: Annotated[int, typer.Option(help="Of all random streams.")] = 0,
-    lr: Annotated[float | None, typer.Option(help="Learning rate [1e-3].")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the training sequences [10]; or --steps.")] = None,
+    lr: Annotated[float | None, typer.Option(help="Learning rate (1e-3).")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the training sequences (10); or --steps.")] = None,
     steps: Annotated[int | None, typer.Option(help="Optimizer steps, instead of --epochs.")] = None,
-    layers: Annotated[int | None, typer.Option(help="Depth [1].")] = None,
-    heads: Annotated[int | None, typer.Option(help="Attention heads per layer [1].")] = None,
-    dim: Annotated[int | None, typer.Option(help="Width [128].")] = None,
-    mlp: Annotated[bool | None, typer.Option("--mlp/--no-mlp", help="With an MLP or without [--no-mlp].")] = None,
+    layers: Annotated[int | None, typer.Option(help="Depth (1).")] = None,
+    heads: Annotated[int | None, typer.Option(help="Attention heads per layer (1).")] = None,
+    dim: Annotated[int | None, typer.Option(help="Width (128).")] = None,
+    mlp: Annotated[bool | None, typer.Option("--mlp/--no-mlp", help="With an MLP or without (--no-mlp).")] = None,
     layernorm: Annotated[
-        bool | None, typer.Option("--layernorm/--no-layernorm", help="With LayerNorm or without [--no-layernorm].")
+        bool | None, typer.Option("--layernorm/--no-layernorm", help="With LayerNorm or without (--no-layernorm).")
     ] = None,
-    positions: Annotated[str | None, typer.Option(help="none, add or concat [none].")] = None,
-    vocabulary: Annotated[int | None, typer.Option(help="Number of token ids [41].")] = None,
-    length: Annotated[int | None, typer.Option(help="Sequence length [11].")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Sequences per step [256].")] = None,
+    positions: Annotated[str | None, typer.Option(help="none, add or concat (none).")] = None,
+    vocabulary: Annotated[int | None, typer.Option(help="Number of token ids (41).")] = None,
+    length: Annotated[int | None, typer.Option(help="Sequence length (11).")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Sequences per step (256).")] = None,
     optimizer: Annotated[str, typer.Option(help="adamw or sgd.")] = "adamw",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     json: Json = False,

@@ -1,6 +1,6 @@
 """Attention of any registered kind, as a function of tensors and as a module."""
 
-import torch
+import numpy as np
 from torch import Tensor, nn
 
 from polariscope import scores
@@ -63,8 +63,8 @@ def _check_shapes(q: Tensor, k: Tensor, v: Tensor) -> None:
     shapes = tuple(q.shape), tuple(k.shape), tuple(v.shape)
     fits = min(map(len, shapes)) >= 2 and q.shape[-1] == k.shape[-1] > 0 and k.shape[-2] == v.shape[-2]
     try:
-        torch.broadcast_shapes(*(s[:-2] for s in shapes))
-    except RuntimeError:
+        np.broadcast_shapes(*(shape[:-2] for shape in shapes))
+    except ValueError:
         fits = False
     if not fits:
         raise InputError(

@@ -140,7 +140,7 @@ class Transformer(nn.Module):
         Naming only the rows that are needed saves the last layer most of its work.
 
         Raises:
-            InputError: for ids that are not (B, T) integers, or too long for the position vectors.
+            InputError: for ids that are not (B, T) integers, not in the vocabulary, or too long for the positions.
         """
         self._check(ids)
         length = ids.shape[1]
@@ -167,6 +167,13 @@ class Transformer(nn.Module):
         if ids.ndim != 2 or ids.is_floating_point() or 0 in ids.shape:
             raise InputError(
                 "token ids", got=f"{ids.dtype} {tuple(ids.shape)}", expected="integers (B, T)", fix="stack sequences"
+            )
+        if ids.is_cpu and not 0 <= int(ids.min()) <= int(ids.max()) < self.config.vocabulary:  # elsewhere it would wait
+            raise InputError(
+                "token ids",
+                got=f"{int(ids.min())} to {int(ids.max())}",
+                expected=f"0 to {self.config.vocabulary - 1}",
+                fix="use the vocabulary that the network was built for",
             )
         if self.places is not None and ids.shape[1] > self.config.length:
             raise InputError(

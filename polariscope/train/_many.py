@@ -63,6 +63,7 @@ def run_many(
                 index, result = worker.take(settings)
                 results[index] = result
                 if not worker.process.is_alive() and waiting:
+                    worker.stop()
                     workers[workers.index(worker)] = _Worker.start()
                 if progress is not None:
                     progress(len(results))
@@ -72,7 +73,7 @@ def run_many(
     return [results[index] for index in range(len(jobs))]
 
 
-@dataclass
+@dataclass(eq=False)
 class _Worker:
     """A process, the pipe to it, and the index of the job that it has."""
 
@@ -119,12 +120,14 @@ def _ready(workers: Sequence[_Worker]) -> list[_Worker]:
 def _serve(pipe: Connection) -> None:
     """In the worker: run what comes through the pipe and send back the parts of the result, or the error's words."""
     import signal
+    import sys
 
     import torch
 
     from polariscope.train._run import run
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears the interrupt and stops its workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears the interrupt and stops its workers,
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # which then remove what they had half written
     torch.set_num_threads(1)
     while True:
         try:

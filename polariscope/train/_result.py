@@ -11,7 +11,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from polariscope.errors import InputError
-from polariscope.files import output_folder, read_json, settings_for, write_json
+from polariscope.files import SETTINGS, output_folder, read_json, settings_for, write_json
 from polariscope.nets.transformer import Transformer, TransformerConfig
 from polariscope.train._settings import RunSettings
 
@@ -58,12 +58,14 @@ def load(folder: Path | str) -> RunResult:
         InputError: if the folder is not that of a training run, or a file in it is missing or damaged.
     """
     folder = Path(folder)
-    saved = read_json(folder / "settings.json")
+    saved = read_json(folder / SETTINGS)
     if not isinstance(saved, dict) or saved.get("kind") != "train":
         kind = saved.get("kind") if isinstance(saved, dict) else type(saved).__name__
         raise InputError(
             f"run folder {folder}", got=f"results of kind {kind!r}", expected="'train'", fix="give a folder of train"
         )
+    if not isinstance(saved.get("options"), dict):
+        raise _damaged(folder / SETTINGS, "no options")
     settings = RunSettings(**saved["options"])
     metrics = read_json(folder / METRICS)
     if not isinstance(metrics, dict) or not {"status", "accuracy", "heads"} <= set(metrics):

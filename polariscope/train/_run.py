@@ -57,7 +57,9 @@ def run(settings: RunSettings, folder: Path | str | None = None, progress: Progr
         "device": device.type,
         "seconds": round(time.perf_counter() - start, 3),
     }
-    result = RunResult(settings, metrics, pd.DataFrame(trace), model.to("cpu").eval())
+    result = RunResult(
+        settings, metrics, pd.DataFrame(trace).astype(dict.fromkeys(ROW_NAMES, float)), model.to("cpu").eval()
+    )
     if folder is not None:
         result.save(folder)
     return result

@@ -105,5 +105,7 @@ def _as_input_error(problem: ValidationError) -> InputError:
     if first["type"] == "extra_forbidden":
         fix = f"leave it out; the settings are {', '.join(RunSettings.model_fields)}"
         return InputError(f"unknown run setting {name}", got=repr(first["input"]), expected="nothing", fix=fix)
+    if first["type"] == "missing":
+        return InputError(f"run setting {name}", got="nothing", expected="a value", fix=f"give {name}=…")
     expected = first["msg"].removeprefix("Input should be ").removeprefix("a valid ")
     return InputError(f"run setting {name}", got=repr(first["input"]), expected=expected, fix="give another value")
