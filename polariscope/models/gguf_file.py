@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from rich.console import Console
 from transformers import modeling_gguf_pytorch_utils
 
 from polariscope.errors import InputError
@@ -35,7 +36,8 @@ def open_gguf(path: str, *, dtype: str = "float32", device: str = "cpu", tokeniz
     """
     wanted, place = torch_dtype(dtype), torch_device(device)
     file = check_gguf(Path(path))
-    model = dequantized(file, torch.float32 if isinstance(wanted, str) else wanted)
+    with Console(stderr=True).status(f"dequantizing {file.name}"):
+        model = dequantized(file, torch.float32 if isinstance(wanted, str) else wanted)
     with (
         quiet(),
         refusing("tokenizer", tokenizer or path, expected="a tokenizer", fix="name one with the option tokenizer"),

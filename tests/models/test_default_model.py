@@ -5,6 +5,7 @@ import torch
 
 from polariscope import models
 from polariscope.models import fetch
+from polariscope.models.gguf_file import dequantized
 
 pytestmark = pytest.mark.real_model
 
@@ -39,9 +40,7 @@ def test_its_tokenizer_round_trips(loaded):
 
 
 def test_the_converted_copy_has_the_logits_of_the_gguf_file(loaded):
-    direct = models.load(str(fetch.default_gguf()))
+    direct = dequantized(fetch.default_gguf(), torch.float32)
     ids = loaded.tokenizer("Attention, please: one short line.", return_tensors="pt").input_ids
     with torch.no_grad():
-        assert torch.equal(loaded.model(ids).logits, direct.model(ids).logits)
-    assert direct.revision == loaded.revision
-    assert direct.tokenizer(text := "some text, 1 2 3").input_ids == loaded.tokenizer(text).input_ids
+        assert torch.equal(loaded.model(ids).logits, direct(ids).logits)
