@@ -7,7 +7,8 @@ from polariscope.registry import Registry
 
 if TYPE_CHECKING:
     from polariscope.nets._attention import Attention, attention
-    from polariscope.nets.transformer import Output, Transformer, TransformerConfig
+    from polariscope.nets.config import TransformerConfig
+    from polariscope.nets.transformer import Output, Transformer
 
 __all__ = [
     "REGISTRY",
@@ -52,7 +53,7 @@ _HOMES = {
     "attention": "_attention",
     "Output": "transformer",
     "Transformer": "transformer",
-    "TransformerConfig": "transformer",
+    "TransformerConfig": "config",
 }
 
 

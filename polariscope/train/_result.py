@@ -12,7 +12,8 @@ from safetensors.torch import load_file, save_file
 
 from polariscope.errors import InputError
 from polariscope.files import SETTINGS, output_folder, read_json, settings_for, write_json
-from polariscope.nets.transformer import Transformer, TransformerConfig
+from polariscope.nets.config import TransformerConfig
+from polariscope.nets.transformer import Transformer
 from polariscope.train._settings import RunSettings
 
 METRICS, TRACE, MODEL, CONFIG = "metrics.json", "trace.parquet", "model.safetensors", "config.json"

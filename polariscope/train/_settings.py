@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from polariscope import nets, tasks
 from polariscope.errors import InputError
-from polariscope.nets.transformer import TransformerConfig
+from polariscope.nets.config import TransformerConfig
 from polariscope.tasks import Task
 
 Positive = Field(gt=0)

@@ -85,7 +85,8 @@ def test_the_loop_is_the_plain_loop(optimizer, options, make):
         plain.step()
     trained = train.run(settings).model
     for name, value in model.state_dict().items():
-        # Keys without position share their bias, so the gradient of key.bias is rounding noise, which AdamW amplifies.
+        # A bias of the keys shifts a whole row of logits, which softmax ignores: its gradient is rounding noise, and
+        # AdamW makes full steps of it.
         if "key.bias" not in name:
             torch.testing.assert_close(trained.state_dict()[name], value, rtol=0, atol=2e-5)
 
