@@ -28,11 +28,11 @@ class Maps:
 
     def sums_to_one(self, which: Array) -> Array:
         """Whether Σs = 1 for every a."""
-        return jnp.array([_declares(m, "sums_to_one") for m in self.members])[which]
+        return jnp.array([declares(m, "sums_to_one") for m in self.members])[which]
 
     def shift_invariant(self, which: Array) -> Array:
         """Whether σ(a + c) = σ(a)."""
-        return jnp.array([_declares(m, "shift_invariant") for m in self.members])[which]
+        return jnp.array([declares(m, "shift_invariant") for m in self.members])[which]
 
 
 def _switch(which: Array, branches: Sequence[Any], *operands: Array) -> Array:
@@ -47,14 +47,14 @@ def _vjp(score_map: Any) -> Any:
     return lambda a, g: jax.vjp(score_map, a)[1](g)[0]
 
 
-def _declares(score_map: Any, what: str) -> bool:
-    """A user's own function declares nothing."""
+def declares(score_map: Any, what: str) -> bool:
+    """Whether a score map declares a property; a user's own function declares nothing."""
     return bool(getattr(getattr(score_map, "properties", None), what, False))
 
 
 def declares_distribution(score_map: Any) -> bool:
     """Whether every row is a distribution, so that entropy is defined."""
-    return _declares(score_map, "sums_to_one") and _declares(score_map, "non_negative")
+    return declares(score_map, "sums_to_one") and declares(score_map, "non_negative")
 
 
 def weights(score_map: Any, a: np.ndarray) -> np.ndarray:

@@ -39,10 +39,13 @@ class Solved:
         basis, norm = self.clock.basis(step, x), self.clock.norm
         D, a = (np.einsum("qk,qkn->qn", basis, c[step]) for c in (self.D, self.a))
         s, u, z = states(problem.scores, x, D, a)
-        z = norm * z
+        u, z = norm * u, norm * z
+        moved = (u - start_of(problem)) / norm**2
+        columns = np.sum(problem.V0**2, axis=0) + moved * (2 * start_of(problem) + norm**2 * moved)
         return Path(
-            log_t=log_t, s=s, a=a, u=norm * u, objective=np.logaddexp(0.0, -z),
+            log_t=log_t, s=s, a=a, u=u, objective=np.logaddexp(0.0, -z),
             log_objective=log_softplus(-z), tau=np.expm1(x) / norm,
+            column_norms=np.sqrt(np.maximum(columns, 0.0)),
         )  # fmt: skip
 
 

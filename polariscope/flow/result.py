@@ -18,6 +18,7 @@ class Path:
         s, a: (m, n); ``a`` holds the parameters (for the tied model not the logits).
         u: Vᵀβ*, (m, n), where the loss has a target.
         log_objective: (m,); -inf where the objective is 0.
+        column_norms: of V, (m, n).
         tau: path time, (m,), where there is one.
     """
 
@@ -27,6 +28,7 @@ class Path:
     u: np.ndarray | None
     objective: np.ndarray
     log_objective: np.ndarray
+    column_norms: np.ndarray
     tau: np.ndarray | None = None
 
     def at(self, index: np.ndarray) -> "Path":
@@ -44,7 +46,7 @@ class Result:
         log_t: times as log t, (k,); t: the same as t, (k,), inf where a float cannot hold it.
         tau: path time τ, (k,), for the logistic loss with the value model; else None.
         s: attention weights, (k, n). a: logits, (k, n); for the tied model the parameter a. NaN where not reached.
-        u: projections Vᵀβ*, (k, n), where the loss has a target; else None.
+        u: projections Vᵀβ*, (k, n), where the loss has a target; else None. column_norms: of V, (k, n).
         objective: ℓ, (k,). log_objective: log ℓ, (k,), which does not underflow for the logistic loss.
         entropy: -Σ sᵢ log sᵢ in nats, (k,), for score maps that declare distributions; else None.
         normalized_entropy: entropy / log n, (k,), for n > 1; else None.
@@ -60,6 +62,7 @@ class Result:
     u: np.ndarray | None
     objective: np.ndarray
     log_objective: np.ndarray
+    column_norms: np.ndarray
     tau: np.ndarray | None
     entropy: np.ndarray | None
     normalized_entropy: np.ndarray | None
