@@ -10,6 +10,8 @@ from polariscope.claims._base import Claim, Context, Outcome
 RUNS, FLIPS = "runs.parquet", "flips.parquet"
 HIGH, LOW = 0.95, 0.05
 ENOUGH = 0.95
+VOCABULARY = 41
+"""The paper's: four groups of ten tokens. Other vocabularies are shown beside it and do not enter the rule."""
 SWAPS = {
     "flip_rate": "most attended token",
     "flip_rate_random": "random token",
@@ -23,8 +25,10 @@ def experiment(context: Context) -> None:
 
     settings = context.settings
     plans = [
-        train.RunSettings(task="classification", attention=kind, seed=seed, epochs=settings["epochs"])
-        for kind in settings["attention"]
+        train.RunSettings(
+            task="classification", attention=kind, vocabulary=vocabulary, seed=seed, epochs=settings["epochs"]
+        )
+        for kind, vocabulary in settings["kinds"]
         for seed in range(settings["seeds"])
     ]
     runs = train.run_many(
@@ -40,7 +44,8 @@ def experiment(context: Context) -> None:
 def _row(plan: Any, run: Any) -> dict[str, Any]:
     head = run.metrics["heads"][0]
     keys = ("max_share", *SWAPS)
-    row = {"attention": plan.attention, "seed": plan.seed, "status": run.metrics["status"]}
+    label = plan.attention if plan.vocabulary == VOCABULARY else f"{plan.attention}, vocabulary {plan.vocabulary}"
+    row = {"attention": label, "seed": plan.seed, "status": run.metrics["status"]}
     return row | {"accuracy": run.metrics["accuracy"]} | {key: head[key] for key in keys}
 
 
@@ -83,15 +88,20 @@ def judge(folder: Path) -> Outcome:
             f"; none of {', '.join(missing)}."
             if missing
             else "; all kinds solve the task, they differ in what they use."
-        ),
+        )
+        + f" With vocabulary {VOCABULARY} a sequence holds its whole group, so the most attended token is the same in "
+        "every sequence of a group and every mixture has lost it; larger groups, shown beside, are the harder test.",
         details={"means": means, "intervals": ends, "runs": len(runs), "counted": len(good)},
     )
 
 
+KINDS = [["softmax", 41], ["sigmoid-normalized", 41], ["sigmoid", 41], ["uniform", 41], ["softmax", 81]]
+"""Attention kind and vocabulary of the runs."""
+
 CLAIM = Claim(
     id="C12",
     claim="A classifier with softmax attention decides by one token: its prediction follows the most attended one.",
-    plain="Take the one token a classifier looks at most, put it among ten tokens of another class, and see which "
+    plain="Take the one token a classifier looks at most, put it among nine tokens of another class, and see which "
     "class wins. With softmax attention that single token decides; with uniform attention it is outvoted.",
     method="One-layer transformers learn to name the group that ten tokens belong to. For pairs of test sequences of "
     "different groups, the most attended token of one joins the rest of the other; the flip rate is the share of "
@@ -100,18 +110,8 @@ CLAIM = Claim(
     rule=f"over seeds, the 95 % interval of the softmax flip rate at or above {HIGH} and that of uniform attention at "
     f"or below {LOW}, counting runs with accuracy above 0.95",
     settings={
-        "quick": {
-            "attention": ["softmax", "sigmoid-normalized", "sigmoid", "uniform"],
-            "seeds": 3,
-            "epochs": 10,
-            "processes": 2,
-        },
-        "paper": {
-            "attention": ["softmax", "sigmoid-normalized", "sigmoid", "uniform"],
-            "seeds": 10,
-            "epochs": 10,
-            "processes": 2,
-        },
+        "quick": {"kinds": KINDS, "seeds": 3, "epochs": 10, "processes": 2},
+        "paper": {"kinds": KINDS, "seeds": 10, "epochs": 10, "processes": 2},
     },
     experiment=experiment,
     judge=judge,

@@ -17,7 +17,7 @@ SMALL = {
     "C2": {"sizes": [2, 8], "flows": 20, "seed": 5, "log_t_max": 1e6, "times": 25},
     "C3": {"sizes": [2, 8], "flows": 4, "seed": 5, "log_t_max": 1e6, "times": 25},
     "C11": {"model": "planted", "data": "pydoc", "documents": 4, "max_length": 48, "bos": "off"},
-    "C12": {"attention": ["softmax", "uniform"], "seeds": 2, "epochs": 5, "processes": 1},
+    "C12": {"kinds": [["softmax", 41], ["uniform", 41]], "seeds": 2, "epochs": 5, "processes": 1},
 }
 
 
