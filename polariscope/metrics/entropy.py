@@ -2,7 +2,7 @@
 
 import math
 
-from polariscope.metrics._rows import Scores, distributions, row_mass
+from polariscope.metrics._rows import Scores, distributions, row_mass, weights
 from polariscope.scores._base import Array, mask
 
 
@@ -44,7 +44,7 @@ def normalized_entropy(s: Array, scores: Scores = None, where: Array | None = No
         InputError: as `entropy`, and for a mask that is not boolean or does not fit.
     """
     h = entropy(s, scores)
-    xp = distributions(s, "softmax")  # checked above
+    xp = weights(s)
     visible = xp.ones_like(s) > 0 if where is None else xp.broadcast_to(mask(xp, s, where), s.shape)
     n = xp.sum(xp.astype(visible, s.dtype), axis=-1)
     return xp.where(n > 1, h / xp.log(xp.where(n > 1, n, 2.0)), math.nan)
@@ -56,4 +56,4 @@ def effective_support(s: Array, scores: Scores = None) -> Array:
     Args, raises: as `entropy`. NaN where the entropy is NaN.
     """
     h = entropy(s, scores)
-    return distributions(s, "softmax").exp(h)
+    return weights(s).exp(h)

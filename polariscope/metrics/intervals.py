@@ -33,7 +33,7 @@ def bootstrap_interval(
 
     Source: Efron (1979), Bootstrap Methods: Another Look at the Jackknife; resampling and percentiles by SciPy.
     """
-    x = np.moveaxis(_finite(samples), axis, -1)
+    x = _samples(samples, axis)
     _check(confidence, resamples)
     n = x.shape[-1]
     if n < 2:
@@ -63,19 +63,22 @@ def bootstrap_interval(
     return low[()], high[()]
 
 
-def _finite(samples: Any) -> np.ndarray:
-    x = np.asarray(samples, dtype=np.float64)
+def _samples(samples: Any, axis: int) -> np.ndarray:
+    """The samples in float64, their axis last. Raises InputError unless all are finite numbers."""
+    what = "samples of an interval"
+    try:
+        x = np.asarray(samples, dtype=np.float64)
+    except (TypeError, ValueError) as problem:
+        fix = "move tensors to the CPU, drop what is not a number"
+        raise InputError(what, got=str(problem), expected="an array of numbers", fix=fix) from problem
+    if not -x.ndim <= axis < x.ndim:
+        fix = "put the documents or seeds on that axis"
+        raise InputError(what, got=f"shape {x.shape} without axis {axis}", expected="an array with that axis", fix=fix)
     bad = int(np.size(x) - np.isfinite(x).sum())
     if bad:
-        raise InputError(
-            "samples of an interval",
-            got=f"{bad} of {x.size} not finite",
-            expected="finite numbers",
-            fix="leave those samples out and say how many they were",
-        )
-    if x.ndim == 0:
-        raise InputError("samples of an interval", got="one number", expected="an array", fix="give one per document")
-    return x
+        fix = "leave those samples out and say how many they were"
+        raise InputError(what, got=f"{bad} of {x.size} not finite", expected="finite numbers", fix=fix)
+    return np.moveaxis(x, axis, -1)
 
 
 def _check(confidence: float, resamples: int) -> None:
