@@ -6,6 +6,7 @@ import numpy as np
 from scipy import stats
 
 from polariscope.errors import InputError
+from polariscope.metrics._samples import last_axis
 
 _BLOCK = 1 << 22  # entries of the resampling matrix held at once: 32 MiB
 
@@ -33,8 +34,8 @@ def bootstrap_interval(
 
     Source: Efron (1979), Bootstrap Methods: Another Look at the Jackknife; resampling and percentiles by SciPy.
     """
-    x = _samples(samples, axis)
-    _check(confidence, resamples)
+    x = last_axis(samples, axis)
+    _check(x, confidence, resamples)
     n = x.shape[-1]
     if n < 2:
         nothing = np.full(x.shape[:-1], np.nan)
@@ -63,25 +64,11 @@ def bootstrap_interval(
     return low[()], high[()]
 
 
-def _samples(samples: Any, axis: int) -> np.ndarray:
-    """The samples in float64, their axis last. Raises InputError unless all are finite numbers."""
-    what = "samples of an interval"
-    try:
-        x = np.asarray(samples, dtype=np.float64)
-    except (TypeError, ValueError) as problem:
-        fix = "move tensors to the CPU, drop what is not a number"
-        raise InputError(what, got=str(problem), expected="an array of numbers", fix=fix) from problem
-    if not -x.ndim <= axis < x.ndim:
-        fix = "put the documents or seeds on that axis"
-        raise InputError(what, got=f"shape {x.shape} without axis {axis}", expected="an array with that axis", fix=fix)
-    bad = int(np.size(x) - np.isfinite(x).sum())
+def _check(x: np.ndarray, confidence: float, resamples: int) -> None:
+    bad = int(x.size - np.isfinite(x).sum())
     if bad:
         fix = "leave those samples out and say how many they were"
-        raise InputError(what, got=f"{bad} of {x.size} not finite", expected="finite numbers", fix=fix)
-    return np.moveaxis(x, axis, -1)
-
-
-def _check(confidence: float, resamples: int) -> None:
+        raise InputError("samples", got=f"{bad} of {x.size} not finite", expected="finite numbers", fix=fix)
     if not 0 < confidence < 1:
         raise InputError("confidence", got=confidence, expected="a number between 0 and 1", fix="0.95 is usual")
     if resamples < 100:

@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from polariscope.errors import InputError
+from polariscope.metrics._samples import last_axis
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +28,9 @@ class Sums:
     @classmethod
     def of(cls, samples: Any, axis: int = 0) -> Self:
         """The sums of an array over the axis that holds the samples (NumPy, JAX, or torch on the CPU)."""
-        x = np.asarray(samples, dtype=np.float64)
+        x = last_axis(samples, axis)
         missing = np.isnan(x)
-        return cls(
-            count=(~missing).sum(axis=axis), nan=missing.sum(axis=axis), total=np.where(missing, 0.0, x).sum(axis=axis)
-        )
+        return cls((~missing).sum(axis=-1), missing.sum(axis=-1), np.where(missing, 0.0, x).sum(axis=-1))
 
     def merge(self, other: "Sums") -> "Sums":
         """The sums over both sets of samples. Raises InputError if the cells differ."""

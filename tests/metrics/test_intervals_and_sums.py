@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -90,3 +91,10 @@ def test_the_merge_of_parts_is_the_whole(x, cuts):
 def test_sums_of_different_cells_do_not_merge():
     with pytest.raises(InputError, match="cells"):
         Sums.of(np.ones((3, 2))).merge(Sums.of(np.ones((3, 1))))
+
+
+@pytest.mark.parametrize("samples", [torch.ones(3, requires_grad=True), ["a"], 3.0])
+def test_samples_that_are_no_arrays_of_numbers_are_refused(samples):
+    for use in (Sums.of, bootstrap_interval):
+        with pytest.raises(InputError, match="samples"):
+            use(samples)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +26,14 @@ def test_a_map_describes_itself(name):
     assert "arXiv:" in m.source
     assert scores.get(m) is m
     assert hash(m) == hash(scores.get(name))
+
+
+def test_the_documentation_states_the_declared_properties():
+    page = (Path(__file__).parents[2] / "docs" / "scores.md").read_text(encoding="utf-8")
+    cells = [[cell.strip() for cell in line.split(" | ")] for line in page.splitlines() if line.startswith("| `")]
+    stated = {row[0].strip("| `"): [cell == "yes" for cell in row[2:7]] for row in cells if len(row) == 8}
+    order = ("sums_to_one", "non_negative", "shift_invariant", "full_support", "smooth")
+    assert stated == {n: [getattr(scores.get(n).properties, p) for p in order] for n in scores.REGISTRY}
 
 
 def test_an_unknown_name_gets_its_neighbour():
