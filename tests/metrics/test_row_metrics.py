@@ -156,7 +156,7 @@ def test_things_that_are_no_rows_are_refused(name):
 
 
 def test_low_precision_rows_pass_the_check():
-    a = torch.tensor(np.random.default_rng(3).normal(size=(8, 512)))
+    a = torch.tensor(np.random.default_rng(3).normal(scale=3, size=(500, 64)))
     for dtype in (torch.float32, torch.float16, torch.bfloat16):
         assert torch.isfinite(metrics.entropy(torch.softmax(a.to(dtype), -1))).all()
 
