@@ -58,18 +58,24 @@ def _gaps(values: np.ndarray, order: np.ndarray) -> np.ndarray:
     return np.diff(values[:, order], axis=1)
 
 
+def common_order(path: Path) -> np.ndarray:
+    """The order in which u and s start: by u, and by s where u is equal."""
+    assert path.u is not None
+    return np.lexsort((path.s[0], path.u[0]))
+
+
 def order_of(path: Path, symbol: str, tolerance: float) -> Check:
-    """The order that u (or s) starts with is kept: no gap between neighbours turns negative."""
+    """The order that u and s start with is kept by u (or s): no gap between neighbours turns negative."""
     name, values = f"order of {symbol}", getattr(path, symbol)
-    gaps = _gaps(values, np.argsort(values[0], kind="stable"))
     scale = np.maximum(1.0, np.abs(values).max(axis=1))
-    return judged(name, f"{symbol} keeps its initial order", (gaps / scale[:, None]).min(axis=1), path.log_t, tolerance)
+    gaps = (_gaps(values, common_order(path)) / scale[:, None]).min(axis=1)
+    return judged(name, f"{symbol} keeps the initial order", gaps, path.log_t, tolerance)
 
 
 def gaps_of_u_grow(path: Path, tolerance: float) -> Check:
     """u_i - u_j grows for every pair with u_i > u_j, relative to the size of u."""
     assert path.u is not None
-    growth = np.diff(_gaps(path.u, np.argsort(path.u[0], kind="stable")), axis=0)
+    growth = np.diff(_gaps(path.u, common_order(path)), axis=0)
     scale = np.maximum(1.0, np.abs(path.u).max(axis=1))[1:]
     values = (growth / scale[:, None]).min(axis=1)
     return judged("gaps of u grow", "u_i - u_j does not shrink for u_i ≥ u_j", values, path.log_t[1:], tolerance)
@@ -77,7 +83,7 @@ def gaps_of_u_grow(path: Path, tolerance: float) -> Check:
 
 def gap_of_winner_grows(path: Path, tolerance: float) -> Check:
     """s_w - s_j grows for the winner w and every j; gaps between losers need not, and the note says which do not."""
-    order = np.argsort(path.s[0], kind="stable")
+    order = common_order(path)
     s = path.s[:, order]
     growth = np.diff(s[:, -1:] - s[:, :-1], axis=0).min(axis=1)
     losers = np.diff(s[:, :-1], axis=1)
@@ -137,11 +143,6 @@ ORDERED: tuple[tuple[str, str, Callable[[Path, float], Check]], ...] = (
 
 def same_order(first: np.ndarray, second: np.ndarray) -> bool:
     """Whether no pair is in one order in ``first`` and in the opposite order in ``second``."""
-    order = np.lexsort((second, first))
-    return bool((np.diff(second[order]) >= 0).all() or _consistent(first, second))
-
-
-def _consistent(first: np.ndarray, second: np.ndarray) -> bool:
     signs = np.sign(first[:, None] - first) * np.sign(second[:, None] - second)
     return bool((signs >= 0).all())
 

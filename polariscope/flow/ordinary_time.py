@@ -1,4 +1,4 @@
-"""Gradient flow of any loss, score map and model, in ordinary time."""
+"""Gradient flow of any loss, score map and model, in ordinary time: one stretch at a time."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -29,11 +29,10 @@ class Observed(NamedTuple):
 
 
 class Data(NamedTuple):
-    """What a velocity depends on beside the parameters: the loss's data, the score map's index, a tolerance."""
+    """What a velocity depends on beside the parameters: the loss's data and the score map's index."""
 
-    loss: Mapping[str, Array]
-    which: Array
-    near: Array
+    loss: Mapping[str, Any]
+    which: Any
 
 
 class Flow(NamedTuple):
@@ -55,7 +54,7 @@ class Flow(NamedTuple):
         """-∇L."""
         return jax.tree.map(jnp.negative, jax.grad(self.objective)(y, data))
 
-    def observe(self, t: Any, y: Parameters, data: Data) -> Observed:
+    def observe(self, y: Parameters, data: Data) -> Observed:
         """What is kept of a state."""
         s = self.weights(y, data)
         beta = self.model.beta(y[0], s)
@@ -64,72 +63,57 @@ class Flow(NamedTuple):
         u = y[0].T @ data.loss["target"] if "target" in data.loss else jnp.full(s.shape, jnp.nan)
         return Observed(s, y[1], jnp.linalg.norm(y[0], axis=0), u, value, log(beta, data.loss))
 
-    def converged(self, t: Any, y: Parameters, data: Data, **_: Any) -> Array:
-        """Whether what is left of the motion is below ``near``.
+    def way_left(self, y: Parameters, data: Data) -> Array:
+        """How far the parameters will still move, if they are close to a minimum; infinite if they are not.
 
         Near a minimum the velocity v decays at the rate λ of the slowest direction left in it, λ = -⟨v, v̇⟩/⟨v, v⟩, and
-        the way left is |v|/λ. Where decay is slower than exponential, as for the logistic loss, λ falls like 1/t, and
-        this never holds.
+        the way left is |v|/λ. Where decay is slower than exponential, as for the logistic loss, λ falls like 1/t and
+        the way left does not shrink.
         """
-        v, acceleration = jax.jvp(lambda y: self.velocity(t, y, data), (y,), (self.velocity(t, y, data),))
+        move = partial(self.velocity, None)
+        v, acceleration = jax.jvp(lambda y: move(y, data), (y,), (move(y, data),))
         square, rate = _dot(v, v), -_dot(v, acceleration)
-        return (square == 0) | ((rate > 0) & (square**1.5 <= data.near * rate))
+        return jnp.where(square == 0, 0.0, jnp.where(rate > 0, square**1.5 / jnp.where(rate > 0, rate, 1.0), jnp.inf))
 
 
 def _dot(one: Parameters, other: Parameters) -> Array:
     return jnp.vdot(one[0], other[0]) + jnp.vdot(one[1], other[1])
 
 
-class Piece(NamedTuple):
-    """Part of a flow: what was asked for, what was seen on the way, and where it ended (time, parameters, observed)."""
-
-    asked: Observed
-    seen: Observed
-    end: Observed
-    t: Array
-    y: Parameters
-    result: Any
-    stats: Any
+@partial(jax.jit, static_argnames="flow")
+def observe(y: Parameters, data: Data, *, flow: Flow) -> tuple[Observed, Array]:
+    """What is kept of a state, and how far it will still move."""
+    return flow.observe(y, data), flow.way_left(y, data)
 
 
-@partial(jax.jit, static_argnames=("model", "maps", "loss", "solver", "max_steps"))
+@partial(jax.jit, static_argnames=("flow", "solver", "max_steps"))
 def integrate(
-    y: Parameters, t: Array, times: Array, grid: Array, data: Data, rtol: float,
-    *, model: Model, maps: Maps, loss: Loss, solver: str, max_steps: int,
-) -> Piece:  # fmt: skip
-    """The flow from (t, y) to the last of ``times``, until it has converged or the steps are used up.
+    y: Parameters, t: float, end: float, data: Data, rtol: float, *, flow: Flow, solver: str, max_steps: int
+) -> tuple[Array, Parameters, Mapping[str, Array]]:
+    """The flow from (t, y) to ``end``, or until the steps are used up.
+
+    Times are reached by ending there: interpolated values are 10 to 100 times less accurate than steps, and a program
+    that saves and interpolates takes twice as long to compile.
 
     Args:
         y: parameters (V (d, n), a (n,)) at time t.
-        times: where steps end exactly, (k,), none before t. grid: where the path is interpolated for checks, (m,).
         rtol: tolerance of each step, relative and absolute.
         solver: a key of `SOLVERS`.
+
+    Returns:
+        the time reached, the parameters there, diffrax's statistics.
     """
-    flow = Flow(model, maps, loss)
-    controller = diffrax.ClipStepSizeController(diffrax.PIDController(rtol=rtol, atol=rtol), step_ts=times)
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(flow.velocity),
         SOLVERS[solver],
         t0=t,
-        t1=times[-1],
+        t1=end,
         dt0=None,
         y0=y,
         args=data,
-        saveat=diffrax.SaveAt(
-            subs=[
-                diffrax.SubSaveAt(ts=times, fn=flow.observe),
-                diffrax.SubSaveAt(ts=grid, fn=flow.observe),
-                diffrax.SubSaveAt(t1=True, fn=flow.observe),
-                diffrax.SubSaveAt(t1=True),
-            ]
-        ),
-        stepsize_controller=controller,
+        stepsize_controller=diffrax.PIDController(rtol=rtol, atol=rtol),
         max_steps=max_steps,
-        event=diffrax.Event(flow.converged),
         throw=False,
     )
     assert solution.ts is not None
-    assert solution.ys is not None
-    asked, seen, *last = solution.ys
-    end, y = jax.tree.map(lambda leaf: leaf[0], last)
-    return Piece(asked, seen, end, solution.ts[2][0], y, solution.result._value, solution.stats)
+    return solution.ts[0], jax.tree.map(lambda leaf: leaf[0], solution.ys), solution.stats

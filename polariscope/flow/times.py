@@ -50,9 +50,3 @@ def _numbers(value: Any, key: str) -> np.ndarray:
     if np.any(np.diff(values) <= 0):
         raise InputError(key, got=repr(value)[:80], expected="times that increase", fix="sort them, each once")
     return values
-
-
-def padded(log_t: np.ndarray) -> np.ndarray:
-    """Times with the last one repeated up to a length of 16, 32, 64, …, so that few lengths are compiled."""
-    length = max(16, 1 << (len(log_t) - 1).bit_length())
-    return np.append(log_t, np.full(length - len(log_t), log_t[-1]))
