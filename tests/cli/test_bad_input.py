@@ -101,7 +101,6 @@ OTHERS = {
     "flow: odd times": (["flow", "--preset", "logistic", "--t", "1,x", "-o", "x.json"], ["x"]),
     "flow: NaN time": (["flow", "--preset", "logistic", "--t", "nan", "-o", "x.json"], ["nan"]),
     "flow: output is a folder": (["flow", "--preset", "logistic", "--t", "1", "-o", "folder"], ["folder"]),
-    "flow: n = 0": (["flow", "--preset", "logistic", "--n", "0", "--t", "1", "-o", "x.json"], ["n"]),
     "flow: rtol": (["flow", "--preset", "logistic", "--t", "1", "--rtol", "-1", "-o", "x.json"], ["rtol"]),
     "probe: unknown model": (["probe", "smollm2-135x", "-o", "x"], ["smollm2-135m"]),
     "probe: missing gguf": (["probe", "nothing.gguf", "-o", "x"], ["nothing.gguf"]),
@@ -146,7 +145,15 @@ def test_other_bad_input(place, capsys, case):
     assert sorted(path.name for path in place.iterdir()) == before
 
 
-@pytest.mark.parametrize("words", [["nonsense"], ["flow", "--nonsense", "-o", "x"], ["train", "classification"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["nonsense"],
+        ["flow", "--nonsense", "-o", "x"],
+        ["train", "classification"],
+        ["flow", "--preset", "logistic", "--n", "0", "--t", "1", "-o", "x.json"],
+    ],
+)
 def test_wrong_usage_is_exit_code_2(place, capsys, words):
     assert run(*words) == 2
     assert "Traceback" not in capsys.readouterr().err

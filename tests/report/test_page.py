@@ -86,10 +86,10 @@ def test_page_draws_without_errors_or_outside_requests(study_folder, browser, wi
     specs = json.loads(page.locator("#specs").text_content())
     assert len(specs) >= 8
     for name in specs:
-        box = page.locator(f"#{name} svg").bounding_box()
+        box = page.locator(f"#{name} svg.marks").bounding_box()
         assert box["width"] > 200, name
         assert box["height"] > 80, name
-        marks = ", ".join(f"#{name} svg .mark-{mark} path" for mark in ("symbol", "rect", "line"))
+        marks = ", ".join(f"#{name} svg.marks .mark-{mark} path" for mark in ("symbol", "rect", "line"))
         assert page.locator(marks).count() > 0, name
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.close()
