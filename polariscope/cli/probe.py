@@ -60,7 +60,9 @@ def command(
     check_output_folder(output)
     from polariscope import models, probe
     from polariscope.probe import corpora
+    from polariscope.probe.scanning import check_arguments
 
+    check_arguments(max_length, limit, bos, thresholds)
     texts = corpora.read(data, seed=seed, count=limit)
     asked: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code or None}
     loaded = models.load(model, device=device, dtype=dtype, **asked)

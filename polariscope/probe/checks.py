@@ -1,5 +1,6 @@
 """What must hold before a number is believed: same logits, no look into the future, every layer seen once."""
 
+import math
 from collections import Counter
 from typing import Any
 
@@ -69,11 +70,17 @@ def _agreement(name: str, got: Tensor, wanted: Tensor, what: str) -> dict[str, A
             f"self-check {name}",
             got=f"a largest difference of {difference:.3g} from {what}",
             expected=f"at most {tolerance:.3g}",
-            fix="this model cannot be measured: its numbers would be wrong"
-            if difference == difference
-            else "the model gives numbers that are not finite: check its weights and dtype",
+            fix=_advice(difference, got.dtype),
         )
     return {"max_abs_difference": difference, "tolerance": tolerance, "passed": True}
+
+
+def _advice(difference: float, dtype: torch.dtype) -> str:
+    if math.isnan(difference):
+        return "the model gives numbers that are not finite: check its weights and dtype"
+    if dtype in (torch.float16, torch.bfloat16):
+        return "try --dtype float32: with half precision rounding alone can turn an expert's choice"
+    return "this model cannot be measured: its numbers would be wrong"
 
 
 def _logits(body: Body, ids: list[int]) -> Tensor:

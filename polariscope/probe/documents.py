@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polariscope.errors import InputError, unknown_name
+from polariscope.errors import InputError
 from polariscope.probe._document import AnyDocument, Document, TokenDocument
 
 BOS_MODES = ("auto", "on", "off")
@@ -33,10 +33,8 @@ def prefix(tokenizer: Any, bos: str) -> list[int]:
         bos: ``auto``: what the tokenizer puts there by itself; ``on``: its BOS token; ``off``: nothing.
 
     Raises:
-        InputError: for another word, and for ``on`` where the tokenizer has no BOS token.
+        InputError: for ``on`` where the tokenizer has no BOS token.
     """
-    if bos not in BOS_MODES:
-        raise unknown_name("BOS mode", bos, BOS_MODES)
     if bos == "off":
         return []
     if bos == "auto":

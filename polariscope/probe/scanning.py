@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
-from polariscope.errors import InputError
+from polariscope.errors import InputError, unknown_name
 from polariscope.probe import checks, hooks, summary, tables
 from polariscope.probe._document import AnyDocument
 from polariscope.probe.body import Body, body_of, evaluating
-from polariscope.probe.documents import Tokens, prefix, strings, tokens_of
+from polariscope.probe.documents import BOS_MODES, Tokens, prefix, strings, tokens_of
 from polariscope.probe.gathered import Gathered, Intervals
 from polariscope.probe.result import ProbeResult
 from polariscope.probe.statistics import Recorder, metric_names
@@ -58,7 +58,7 @@ def scan(
         InputError: for arguments out of range, a model that cannot be measured, a self-check that fails, and texts of
             which none is long enough.
     """
-    _check_arguments(max_length, limit, eps, confidence)
+    check_arguments(max_length, limit, bos, eps, confidence)
     body = body_of(model)
     _check_window(body, max_length)
     chosen = _Chosen(tokens_of(texts, tokenizer, max_length, bos), max_length, limit)
@@ -137,7 +137,12 @@ class _Chosen:
         )
 
 
-def _check_arguments(max_length: int, limit: int | None, eps: Sequence[float], confidence: float) -> None:
+def check_arguments(
+    max_length: int, limit: int | None, bos: str, eps: Sequence[float], confidence: float = 0.95
+) -> None:
+    """Refuse arguments of `scan` that are out of range, which needs no model."""
+    if bos not in BOS_MODES:
+        raise unknown_name("BOS mode", bos, BOS_MODES)
     if max_length < 2:
         raise InputError("--max-length", got=max_length, expected="2 tokens or more", fix="256 is the default")
     if limit is not None and limit < 1:
