@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from polariscope.flow.compiling import QUICK
 from polariscope.flow.losses._loss import Loss
 from polariscope.flow.models._model import Model
 from polariscope.flow.problem import Problem, read_problem
@@ -68,7 +69,7 @@ def _velocity(V: Array, a: Array, data: Mapping[str, Array], **parts: Any) -> tu
     return -gradient[0], -gradient[1]
 
 
-@partial(jax.jit, static_argnames=("model", "scores", "loss"))
+@partial(jax.jit, static_argnames=("model", "scores", "loss"), compiler_options=QUICK)
 def _replicator(
     V: Array, a: Array, data: Mapping[str, Array], model: Model, scores: Any, loss: Loss
 ) -> list[tuple[Array, Array]]:
@@ -79,7 +80,7 @@ def _replicator(
     return [(moved, a_form), (s_moved, s * (a_form - jnp.vdot(s, a_form)))]
 
 
-@partial(jax.jit, static_argnames=("model", "scores", "loss", "power"))
+@partial(jax.jit, static_argnames=("model", "scores", "loss", "power"), compiler_options=QUICK)
 def _predictor(
     V: Array, a: Array, data: Mapping[str, Array], model: Model, scores: Any, loss: Loss, power: int
 ) -> list[tuple[Array, Array]]:

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from polariscope.flow.compiling import QUICK
 from polariscope.flow.losses._loss import Loss
 from polariscope.flow.maps import Maps
 from polariscope.flow.models._model import Model
@@ -80,13 +81,13 @@ def _dot(one: Parameters, other: Parameters) -> Array:
     return jnp.vdot(one[0], other[0]) + jnp.vdot(one[1], other[1])
 
 
-@partial(jax.jit, static_argnames="flow")
+@partial(jax.jit, static_argnames="flow", compiler_options=QUICK)
 def observe(y: Parameters, data: Data, *, flow: Flow) -> tuple[Observed, Array]:
     """What is kept of a state, and how far it will still move."""
     return flow.observe(y, data), flow.way_left(y, data)
 
 
-@partial(jax.jit, static_argnames=("flow", "solver", "max_steps"))
+@partial(jax.jit, static_argnames=("flow", "solver", "max_steps"), compiler_options=QUICK)
 def integrate(
     y: Parameters, t: float, end: float, data: Data, rtol: float, *, flow: Flow, solver: str, max_steps: int
 ) -> tuple[Array, Parameters, Mapping[str, Array]]:

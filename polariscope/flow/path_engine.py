@@ -13,6 +13,7 @@ from jaxtyping import Array
 from polariscope.flow import path_time
 from polariscope.flow.checks import check_path
 from polariscope.flow.clock import POINTS, Clock, clock_of, coefficients
+from polariscope.flow.compiling import QUICK
 from polariscope.flow.losses.logistic import log_softplus
 from polariscope.flow.maps import Maps, declares_distribution, weights
 from polariscope.flow.problem import Problem
@@ -20,6 +21,8 @@ from polariscope.flow.result import Path, Result, blanked, joined, result_from
 from polariscope.flow.ties import tie, tied_lead
 
 MAX_STEPS = (256, 4096)
+CHUNK = 256
+"""Steps of all paths together that are refined by one call."""
 INTERNAL = 0.1
 """The steps are taken with this times the accuracy asked for: the errors of the knots add up to about ten of them."""
 
@@ -66,12 +69,17 @@ def group_key(problem: Problem) -> int:
     return len(problem.a0)
 
 
-@partial(jax.jit, static_argnames=("maps", "max_steps"))
+@partial(jax.jit, static_argnames=("maps", "max_steps"), compiler_options=QUICK)
 def _integrate(
     u0: Array, a0: Array, norm: Array, log_t: Array, which: Array, rtol: float, maps: Maps, max_steps: int
 ) -> path_time.Steps:
     one = partial(path_time.integrate, maps=maps, rtol=rtol, max_steps=max_steps)
     return jax.vmap(one)(u0, a0, norm, log_t, which)
+
+
+@partial(jax.jit, static_argnames="maps", compiler_options=QUICK)
+def _inside(x: Array, to: Array, D: Array, a: Array, which: Array, maps: Maps) -> path_time.State:
+    return jax.vmap(partial(path_time.inside, maps=maps))(x, to, D, a, which)
 
 
 def solve_group(problems: Sequence[Problem], rtol: float) -> Iterator[Result]:
@@ -100,24 +108,45 @@ def _solved(problems: Sequence[Problem], maps: Maps, rtol: float) -> list[Solved
 
 
 def _batch(problems: Sequence[Problem], slack: np.ndarray, maps: Maps, rtol: float, max_steps: int) -> list[Solved]:
+    which = np.array([maps.members.index(p.scores) for p in problems])
     steps = _integrate(
         np.stack([start_of(p) for p in problems]),
         np.stack([p.a0 for p in problems]),
         np.array([norm_of(p) for p in problems]),
         np.array([p.log_t[-1] for p in problems]) + slack,
-        np.array([maps.members.index(p.scores) for p in problems]),
+        which,
         INTERNAL * rtol,
         maps,
         max_steps,
     )
     steps = jax.tree.map(np.asarray, steps)
-    return [_read_off(p, jax.tree.map(lambda leaf, i=i: leaf[i], steps)) for i, p in enumerate(problems)]
+    ends = np.cumsum(steps.accepted)
+    points = [np.split(c, ends[:-1]) for c in _points(steps, which, maps)]
+    each = [jax.tree.map(lambda leaf, i=i: leaf[i], steps) for i in range(len(problems))]
+    return [_read_off(*parts) for parts in zip(problems, each, *points, strict=True)]
 
 
-def _read_off(problem: Problem, steps: Any) -> Solved:
-    """The real steps of a padded path, with its clock."""
+def _points(steps: Any, which: np.ndarray, maps: Maps) -> tuple[np.ndarray, np.ndarray]:
+    """D and a at the Chebyshev points of every real step of every path, (steps, points, n), in `CHUNK`s of steps."""
+    path, step = np.nonzero(np.arange(steps.x.shape[1]) < steps.accepted[:, None])
+    left = (steps.x[path, step], steps.x[path, step + 1], steps.D[path, step], steps.a[path, step], which[path])
+    found = []
+    for first in range(0, len(path), CHUNK):
+        index = np.minimum(np.arange(first, first + CHUNK), len(path) - 1)
+        inner = _inside(*(values[index] for values in left), maps=maps)
+        found.append([np.asarray(part)[: len(path) - first] for part in inner])
+    inner_D, inner_a = (np.concatenate(parts) for parts in zip(*found, strict=True))
+
+    def with_ends(knots: np.ndarray, inner: np.ndarray) -> np.ndarray:
+        return np.concatenate([knots[path, step][:, None], inner, knots[path, step + 1][:, None]], axis=1)
+
+    return with_ends(steps.D, inner_D), with_ends(steps.a, inner_a)
+
+
+def _read_off(problem: Problem, steps: Any, D: np.ndarray, a: np.ndarray) -> Solved:
+    """The clock of a path from its states at the Chebyshev points of its steps."""
     count, norm = int(steps.accepted), norm_of(problem)
-    x, D, a = steps.x[: count + 1], steps.D[:count], steps.a[:count]
+    x = steps.x[: count + 1]
     at = x[:-1, None] + np.diff(x)[:, None] * POINTS
     _, _, z = states(problem.scores, at, D, a)
     stats = {
