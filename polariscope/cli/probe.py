@@ -38,7 +38,11 @@ def command(
     model: Annotated[str, typer.Argument(help="See: polariscope ls models", metavar="MODEL")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
     data: Annotated[
-        str, typer.Option(help="A .txt, .jsonl(.gz, .zst) or .parquet file or a folder of them, or pydoc.")
+        str,
+        typer.Option(
+            help="A .txt, .jsonl(.gz, .zst) or .parquet file, a folder of them, hub:NAME, pydoc, random-tokens or "
+            "repeated-token."
+        ),
     ] = "pydoc",
     max_length: Annotated[int, typer.Option(help="Tokens of a document; shorter ones are skipped and counted.")] = 256,
     limit: Annotated[int, typer.Option(help="Documents to measure.")] = 20,
@@ -47,7 +51,7 @@ def command(
     ] = "auto",
     eps: Annotated[str, typer.Option(help="Thresholds of the sink rate, comma-separated.")] = "0.3",
     seed: Annotated[int, typer.Option(help="Of the intervals' resampling, and of random texts.")] = 0,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")] = "cpu",
+    device: Annotated[str, typer.Option(help="cpu, cuda or cuda:1.")] = "cpu",
     dtype: Annotated[str, typer.Option(help="float32, bfloat16, float16, float64; auto: as stored.")] = "float32",
     revision: Annotated[str | None, typer.Option(help="Revision of a hub model.")] = None,
     trust_remote_code: Annotated[bool, typer.Option(help="Run code that comes with a hub model.")] = False,

@@ -52,6 +52,8 @@ def body_of(model: nn.Module) -> Body:
         )
     if getattr(model.config, "is_encoder_decoder", False):
         raise InputError("model", got=kind, expected="a decoder-only language model", fix="load another model")
+    if model.device.type == "mps":
+        raise InputError("device", got="mps, which has no float64", expected="cpu or cuda", fix="--device cpu")
     network = model.base_model
     count = model.config.get_text_config(decoder=True).num_hidden_layers
     lists = (part for part in network.modules() if isinstance(part, nn.ModuleList) and len(part) == count)

@@ -64,7 +64,30 @@ def scan(
     chosen = _Chosen(tokens_of(texts, tokenizer, max_length, bos), max_length, limit)
     found = Gathered(metric_names(eps), eps[0])
     started = time.perf_counter()
-    with evaluating(model):
+    checked = _measure(body, chosen, found, eps, progress, rows)
+    about = {
+        "max_length": max_length,
+        "bos": {"mode": bos, "prefix": strings(tokenizer, prefix(tokenizer, bos))},
+        "eps": list(eps),
+        "confidence": confidence,
+        "resampling_seed": seed,
+        "model": summary.of_model(body),
+        "self_checks": checked,
+        "seconds": time.perf_counter() - started,
+    }
+    return _result(found, chosen.skipped, tokenizer, Intervals(confidence, seed), about)
+
+
+def _measure(
+    body: Body,
+    chosen: "_Chosen",
+    found: Gathered,
+    eps: Sequence[float],
+    progress: Callable[[int], None] | None,
+    rows: int | None,
+) -> dict[str, Any]:
+    """Check the model on the first document, then measure all of them into ``found``; what the checks found."""
+    with evaluating(body.model):
         documents = iter(chosen)
         first = next(documents, None)
         if first is None:
@@ -77,29 +100,25 @@ def scan(
                 found.add(tokens, recorder.finish())
                 if progress is not None:
                     progress(len(found.tokens))
-    seconds = time.perf_counter() - started
-    intervals = Intervals(confidence, seed)
+    return checked
+
+
+def _result(
+    found: Gathered, skipped: Sequence[Tokens], tokenizer: Any, intervals: Intervals, about: dict[str, Any]
+) -> ProbeResult:
     by_layer = tables.document_layers_table(found, tokenizer)
-    heads, layers = tables.heads_table(found, intervals), tables.layers_table(by_layer, intervals)
+    layers = tables.layers_table(by_layer, intervals)
     return ProbeResult(
-        heads=heads,
+        heads=tables.heads_table(found, intervals),
         layers=layers,
         positions=tables.positions_table(found, tokenizer),
-        documents=tables.documents_table(found, chosen.skipped, by_layer, tokenizer),
+        documents=tables.documents_table(found, skipped, by_layer, tokenizer),
         document_heads=tables.document_heads_table(found),
         document_layers=by_layer,
         summary={
             **summary.results(found, by_layer, layers, intervals, tokenizer),
-            "documents": {"measured": len(found.tokens), "too_short": len(chosen.skipped)},
-            "tokens": len(found.tokens) * max_length,
-            "max_length": max_length,
-            "bos": {"mode": bos, "prefix": strings(tokenizer, prefix(tokenizer, bos))},
-            "eps": list(eps),
-            "confidence": confidence,
-            "resampling_seed": seed,
-            "model": summary.of_model(body),
-            "self_checks": checked,
-            "seconds": seconds,
+            "documents": {"measured": len(found.tokens), "too_short": len(skipped)},
+            **about,
         },
     )
 
