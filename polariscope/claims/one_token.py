@@ -77,13 +77,13 @@ def judge(folder: Path) -> Outcome:
     means = {str(kind): float(row["mean"]) for kind, row in flips.iterrows()}
     needed = {"softmax", "uniform"} <= set(means)
     holds = needed and ends["softmax"][0] >= HIGH and ends["uniform"][1] <= LOW
-    table = ", ".join(f"{kind} {means[kind]:.3f}" for kind in sorted(means, key=means.__getitem__, reverse=True))
+    table = "; ".join(f"{kind}: {means[kind]:.3f}" for kind in sorted(means, key=means.__getitem__, reverse=True))
     return Outcome(
         verdict="supported" if holds else "not supported" if needed else "inconclusive",
         statistic=means.get("softmax"),
         measure=f"flip rate of softmax attention, mean over {runs.seed.nunique()} seeds",
         interval=ends.get("softmax"),
-        notes=f"Flip rates: {table}. {len(good)} of {len(runs)} runs reach an accuracy above 0.95 and are counted"
+        notes=f"Flip rates by kind: {table}. {len(good)} of {len(runs)} runs reach an accuracy above 0.95 and are counted"
         + (
             f"; none of {', '.join(missing)}."
             if missing

@@ -32,7 +32,7 @@ def judge(folder: Path) -> Outcome:
         measure="share of flows in which all four statements hold",
         interval=(low, high),
         notes=f"{kept} of {flows} flows keep all four. What does not grow: in {shrinking:.0%} of the flows the gap in "
-        "s between the second and the last coordinate ends smaller than it began, because every loser goes to zero. "
+        "s between the runner-up and the last token ends smaller than it began, because every loser goes to zero. "
         "The theorem is about starts where the logits are ordered as u is; other starts are not tested here.",
         details={"flows": flows, "kept": kept, "share_with_shrinking_loser_gap": shrinking},
     )

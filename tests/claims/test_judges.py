@@ -82,7 +82,11 @@ def test_c3(tmp_path, ratio, log_objective, status, verdict):
         "log_objective": log_objective,
     }
     pd.DataFrame([{"flow": k} | row for k in range(5)]).to_parquet(tmp_path / "flows.parquet")
-    assert judge("C3", tmp_path).verdict == verdict
+    rate = {"flow": 0, "n": n, "log_t": [1.0, 27.0, 30.0], "one_minus_max_s": [0.9, 0.0025, 0.001], "law": 0.0}
+    pd.DataFrame(rate).to_parquet(tmp_path / "rates.parquet")
+    outcome = judge("C3", tmp_path)
+    assert outcome.verdict == verdict
+    assert "still 2.5e-03" in outcome.notes
 
 
 def test_c11_gives_no_verdict_on_a_comparison_it_did_not_make(tmp_path):
