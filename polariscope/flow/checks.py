@@ -113,8 +113,14 @@ def remainder(s: np.ndarray) -> np.ndarray:
 
 
 def one_hot_limit(path: Path, tolerance: float) -> Check:
-    """The largest weight is on its way to 1: 1 - max s falls below its start and keeps falling at the end."""
+    """The largest weight is on its way to 1: 1 - max s falls below its start and keeps falling at the end.
+
+    Coordinates that start exactly tied stay tied; if they lead, the limit is not one-hot.
+    """
     rest = remainder(path.s)
+    top = np.sort(path.s[-1])[-2:]
+    if top[0] == top[1]:
+        return not_applicable("one-hot limit", "1 - max s falls", "presupposes that one coordinate leads alone")
     value = min(rest[0] - rest[-1], float(rest[-2] - rest[-1]))
     note = f"1 - max s = {rest[-1]:.3g} at the last time"
     return judged("one-hot limit", "1 - max s falls", np.array([value]), path.log_t[-1:], tolerance, note)
@@ -125,8 +131,9 @@ def rate_law(path: Path, tolerance: float) -> Check:
     (log log t)/(log t) have died out."""
     name, statement = "rate law", "1 - max s = 2(1 - 1/n)/(log t)² as t → ∞"
     n = path.s.shape[1]
-    if path.log_t[-1] < 1000 or n < 2:
-        return not_applicable(name, statement, "asymptotic: needs log t of at least 1000 and n > 1")
+    top = np.sort(path.s[-1])[-2:]
+    if path.log_t[-1] < 1000 or n < 2 or top[0] == top[1]:
+        return not_applicable(name, statement, "asymptotic: needs log t of at least 1000 and a single leader")
     ratio = remainder(path.s[-1]) * path.log_t[-1] ** 2 / (2 * (1 - 1 / n))
     note = f"ratio {ratio:.6f} at log t = {path.log_t[-1]:.6g}"
     return judged(name, statement, np.array([-abs(ratio - 1)]), path.log_t[-1:], tolerance, note)

@@ -52,6 +52,11 @@ def declares(score_map: Any, what: str) -> bool:
     return bool(getattr(getattr(score_map, "properties", None), what, False))
 
 
+def may_be_smooth(score_map: Any) -> bool:
+    """Whether the map has no kinks, as far as is known: a user's own function is given the benefit of the doubt."""
+    return declares(score_map, "smooth") or not isinstance(score_map, ScoreMap)
+
+
 def declares_distribution(score_map: Any) -> bool:
     """Whether every row is a distribution, so that entropy is defined."""
     return declares(score_map, "sums_to_one") and declares(score_map, "non_negative")

@@ -15,12 +15,13 @@ from polariscope.flow.checks import check_path
 from polariscope.flow.clock import POINTS, Clock, clock_of, coefficients
 from polariscope.flow.compiling import QUICK
 from polariscope.flow.losses.logistic import log_softplus
-from polariscope.flow.maps import Maps, declares_distribution, weights
+from polariscope.flow.maps import Maps, declares_distribution, may_be_smooth, weights
 from polariscope.flow.problem import Problem
 from polariscope.flow.result import Path, Result, blanked, joined, result_from
 from polariscope.flow.ties import tie, tied_lead
 
-MAX_STEPS = (256, 4096)
+MAX_STEPS = (512, 4096)
+"""Tried in turn, accepted and rejected steps together; the second only for maps without kinks, where it can help."""
 CHUNK = 256
 """Steps of all paths together that are refined by one call."""
 INTERNAL = 0.1
@@ -93,12 +94,17 @@ def _solved(problems: Sequence[Problem], maps: Maps, rtol: float) -> list[Solved
     """Each problem's path, with more steps, or integrated further, for those that did not get far enough."""
     found: dict[int, Solved] = {}
     slack, todo, tier = np.zeros(len(problems)), list(range(len(problems))), 0
+    size = 1 << (len(problems) - 1).bit_length()
     for _ in range(8):
-        batch = _batch([problems[i] for i in todo], slack[todo], maps, rtol, MAX_STEPS[tier])
+        batch = _batch([problems[i] for i in todo], slack[todo], maps, rtol, MAX_STEPS[tier], size)
         found.update(zip(todo, batch, strict=True))
-        last = tier + 1 == len(MAX_STEPS)
+        last = tier + 1 == len(MAX_STEPS) or not any(may_be_smooth(problems[i].scores) for i in todo)
         short = {i: problems[i].log_t[-1] - found[i].clock.log_t[-1] for i in todo}
-        todo = [i for i in todo if 0 < short[i] < np.inf and not (found[i].limited and last)]
+        todo = [
+            i
+            for i in todo
+            if 0 < short[i] < np.inf and not (found[i].limited and (last or not may_be_smooth(problems[i].scores)))
+        ]
         for i in todo:
             slack[i] += 0.0 if found[i].limited else short[i] + 1.0
         tier += not last and any(found[i].limited for i in todo)
@@ -107,19 +113,23 @@ def _solved(problems: Sequence[Problem], maps: Maps, rtol: float) -> list[Solved
     return [found[i] for i in range(len(problems))]
 
 
-def _batch(problems: Sequence[Problem], slack: np.ndarray, maps: Maps, rtol: float, max_steps: int) -> list[Solved]:
-    which = np.array([maps.members.index(p.scores) for p in problems])
+def _batch(
+    problems: Sequence[Problem], slack: np.ndarray, maps: Maps, rtol: float, max_steps: int, size: int
+) -> list[Solved]:
+    """Paths side by side, ``size`` of them (the last one repeated), so that a second try compiles nothing."""
+    rows = [*problems, *[problems[-1]] * (size - len(problems))]
+    which = np.array([maps.members.index(p.scores) for p in rows])
     steps = _integrate(
-        np.stack([start_of(p) for p in problems]),
-        np.stack([p.a0 for p in problems]),
-        np.array([norm_of(p) for p in problems]),
-        np.array([p.log_t[-1] for p in problems]) + slack,
+        np.stack([start_of(p) for p in rows]),
+        np.stack([p.a0 for p in rows]),
+        np.array([norm_of(p) for p in rows]),
+        np.array([p.log_t[-1] for p in rows]) + np.append(slack, np.full(size - len(slack), slack[-1])),
         which,
         INTERNAL * rtol,
         maps,
         max_steps,
     )
-    steps = jax.tree.map(np.asarray, steps)
+    steps = jax.tree.map(lambda leaf: np.asarray(leaf)[: len(problems)], steps)
     ends = np.cumsum(steps.accepted)
     points = [np.split(c, ends[:-1]) for c in _points(steps, which, maps)]
     each = [jax.tree.map(lambda leaf, i=i: leaf[i], steps) for i in range(len(problems))]
@@ -196,7 +206,7 @@ def _status(problem: Problem, solved: Solved, asked: Path, reached: np.ndarray) 
     if not np.isfinite(last) or not np.isfinite(asked.at(reached).s).all():
         return "diverged", "The path leaves what numbers can hold."
     if not reached.all():
-        return "step limit", f"Stopped after {MAX_STEPS[-1]} steps at log t = {last:.6g}; a kink of σ may lie there."
+        return "step limit", f"The steps allowed were used up at log t = {last:.6g}; σ may have a kink there."
     tied = tied_lead(asked.s[-1], start_of(problem), problem.a0)
     if tied:
         return "ok", f"Coordinates {', '.join(map(str, tied))} start tied and stay tied: they share the lead for ever."

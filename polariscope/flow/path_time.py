@@ -69,7 +69,7 @@ def _far_enough(x: Any, y: State, args: tuple[Maps, Array, Array, Array], **_: A
     maps, which, norm, log_t = args
     D, a = y
     s = maps(which, a)
-    return norm * jnp.vdot(D + jnp.expm1(x) * s, s) - 2 * jnp.log(norm) >= log_t
+    return (x > 0) & (norm * jnp.vdot(D + jnp.expm1(x) * s, s) - 2 * jnp.log(norm) >= log_t)
 
 
 def integrate(
@@ -83,7 +83,7 @@ def integrate(
         rtol: tolerance of each step, relative and absolute.
         max_steps: accepted and rejected together.
     """
-    last = jnp.minimum(jnp.logaddexp(0.0, log_t + jnp.log(norm)), 690.0)
+    last = jnp.clip(jnp.logaddexp(0.0, log_t + jnp.log(norm)), 1e-9, 690.0)  # t ≥ τ; at least one step
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(field),
         SOLVER,

@@ -9,11 +9,10 @@ import numpy as np
 
 from polariscope.errors import InputError
 from polariscope.flow.checks import check_path
-from polariscope.flow.maps import Maps, declares, declares_distribution
+from polariscope.flow.maps import Maps, declares_distribution, may_be_smooth
 from polariscope.flow.ordinary_time import Data, Flow, Observed, integrate, observe
 from polariscope.flow.problem import Problem
 from polariscope.flow.result import Path, Result, blanked, result_from
-from polariscope.scores import ScoreMap
 
 PLAN = (("explicit", 4096), ("implicit", 4096), ("explicit", 65536))
 """What is tried on a stretch, each from where the one before used up its steps. Implicit steps need a smooth σ."""
@@ -22,6 +21,8 @@ LOOKS = 48
 """Times between 0 and the last at which the path is looked at, beside those asked for."""
 LARGEST_IMPLICIT = 1500
 """Entries of V from which implicit steps, which factor a matrix of that size, cost more than they save."""
+BOUND = 1e50
+"""Parameters beyond it count as diverged."""
 LAST = 690.0
 
 
@@ -83,7 +84,7 @@ def _run(problem: Problem, maps: Maps, rtol: float) -> Run:
         run.times.append(float(end))
         run.seen.append(jax.tree.map(np.asarray, observed))
         run.converged = bool(left <= INTERNAL * rtol)
-        if run.converged or not _finite(run.y):
+        if run.converged or not _sound(run.y):
             break
     return run
 
@@ -99,8 +100,7 @@ def looks(times: np.ndarray) -> np.ndarray:
 
 def _may_go_on(problem: Problem, solver: str) -> bool:
     """Whether more steps, or implicit ones, could help: not at a kink, where explicit steps shrink without end."""
-    smooth = declares(problem.scores, "smooth") or not isinstance(problem.scores, ScoreMap)
-    return smooth and (solver != "implicit" or problem.V0.size <= LARGEST_IMPLICIT)
+    return may_be_smooth(problem.scores) and (solver != "implicit" or problem.V0.size <= LARGEST_IMPLICIT)
 
 
 def _advance(run: Run, end: float, data: Data, flow: Flow, rtol: float, solver: str, max_steps: int) -> None:
@@ -109,13 +109,14 @@ def _advance(run: Run, end: float, data: Data, flow: Flow, rtol: float, solver: 
     run.rejected += int(stats["num_rejected_steps"])
     stuck = int(stats["num_steps"]) >= max_steps and float(t) < end
     run.t = float(t) if stuck else end
-    run.stage += stuck or not _finite(y)
-    if not _finite(y):
-        run.t = end
+    run.stage += stuck
+    if not _sound(y):
+        run.t = end  # to be seen there, and no further
 
 
-def _finite(y: Any) -> bool:
-    return all(bool(np.isfinite(leaf).all()) for leaf in y)
+def _sound(y: Any) -> bool:
+    """Whether the parameters are numbers, and not on their way beyond them."""
+    return all(bool((np.abs(leaf) < BOUND).all()) for leaf in y)
 
 
 def _result(problem: Problem, run: Run, rtol: float) -> Result:
@@ -124,7 +125,7 @@ def _result(problem: Problem, run: Run, rtol: float) -> Result:
         path = _path(problem, np.log(times), run.seen)
     wanted = np.exp(problem.log_t)
     place = np.searchsorted(times, wanted).clip(max=len(times) - 1)
-    reached = (wanted <= times[-1]) | run.converged
+    reached = (wanted < times[-1]) | ((wanted == times[-1]) & _sound(run.y)) | run.converged
     asked = blanked(_path(problem, problem.log_t, [run.seen[i] for i in place]), reached)
     status, message = _status(problem, run, reached)
     return result_from(
@@ -159,11 +160,11 @@ def _path(problem: Problem, log_t: np.ndarray, seen: Sequence[Observed]) -> Path
 
 
 def _status(problem: Problem, run: Run, reached: np.ndarray) -> tuple[str, str]:
-    if not np.isfinite(run.seen[-1].s).all() or not np.isfinite(run.seen[-1].objective):
+    if not _sound(run.y) or not np.isfinite(run.seen[-1].s).all() or not np.isfinite(run.seen[-1].objective):
         return "diverged", f"The path leaves what numbers can hold before t = {run.times[-1]:.6g}."
     if run.converged:
         return "converged", f"Nothing moves any more from t = {run.times[-1]:.6g} on."
     if not reached.all():
-        why = "it is stiff or grows without bound" if declares(problem.scores, "smooth") else "σ may have a kink there"
+        why = "it is stiff or grows without bound" if may_be_smooth(problem.scores) else "σ may have a kink there"
         return "step limit", f"The steps allowed were used up at t = {run.t:.6g}; {why}."
     return "ok", "Every time asked for was reached."

@@ -1,0 +1,64 @@
+"""Lists of problems: the same answers as one by one, in order, from one compilation."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from polariscope import flow
+from polariscope.flow import path_engine
+
+LOG_T = np.geomspace(0.1, 1e6, 25)
+
+
+def test_fifty_flows_from_one_compilation():
+    problems = [flow.preset("logistic", n=8, seed=seed) for seed in range(50)]
+    before = path_engine._integrate._cache_size()
+    seen = []
+    results = flow.solve_many(problems, log_t=LOG_T, progress=lambda *told: seen.append(told))
+    assert path_engine._integrate._cache_size() - before <= 1
+    assert [name for _, _, name in seen] == [p["name"] for p in problems]
+    assert seen[-1][:2] == (50, 50)
+    for index in (0, 17, 49):
+        alone = flow.solve(problems[index], log_t=LOG_T)
+        np.testing.assert_allclose(results[index].s, alone.s, rtol=0, atol=1e-9)
+        assert results[index].name == problems[index]["name"]
+    rest = np.array([np.sort(r.s[-1])[:-1].sum() for r in results])
+    np.testing.assert_allclose(rest * 1e12 / (2 * (1 - 1 / 8)), 1, atol=1e-3)
+
+
+def test_mixed_lists_keep_their_order():
+    problems = [
+        flow.random_problem(loss, scores=scores, n=4, seed=seed, t=[1.0]) | {"name": f"{loss} {scores} {seed}"}
+        for seed in range(2)
+        for loss, scores in (("logistic", "softmax"), ("square", "softmax"), ("logistic", "square"))
+    ]
+    results = flow.solve_many(problems)
+    assert [r.name for r in results] == [p["name"] for p in problems]
+    for problem, result in zip(problems, results, strict=True):
+        a = result.a[0]
+        wanted = np.exp(a) / np.exp(a).sum() if problem["scores"] == "softmax" else a**2 / np.sum(a**2)
+        np.testing.assert_allclose(result.s[0], wanted, rtol=0, atol=1e-12)
+
+
+finite = st.floats(-3, 3).map(lambda x: round(x, 6))
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(
+    V0=st.lists(st.lists(finite, min_size=4, max_size=4), min_size=2, max_size=2),
+    a0=st.lists(finite, min_size=4, max_size=4),
+    target=st.lists(finite, min_size=2, max_size=2).filter(lambda v: np.linalg.norm(v) > 1e-3),
+)
+def test_conservation_laws_from_any_start(V0, a0, target):
+    problem = {"model": "value", "scores": "softmax", "loss": "logistic", "V0": V0, "a0": a0, "target": target}
+    result = flow.solve(problem, log_t=[-3.0, 0.0, 3.0, 1e3])
+    assert result.status == "ok"
+    square = np.dot(target, target)
+    u0 = np.array(V0).T @ np.array(target)
+    np.testing.assert_allclose(result.s.sum(axis=1), 1, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(result.a.sum(axis=1), np.sum(a0), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(result.u.sum(axis=1), u0.sum() + square * result.tau, rtol=1e-9, atol=1e-9)
+    margin = np.sum(result.u * result.s, axis=1)
+    assert (np.diff(margin) > 0).all()
+    log_loss = np.where(margin > 30, -margin, np.log(np.logaddexp(0, -np.minimum(margin, 30))))
+    np.testing.assert_allclose(result.log_objective, log_loss, rtol=1e-9, atol=1e-9)

@@ -1,0 +1,76 @@
+"""How flows end: converged, at a kink, out of bounds; and functions of one's own."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from polariscope import flow
+from polariscope.files import plain
+
+
+def test_at_a_kink_it_stops_and_says_so():
+    """‖s‖ of the l1 family has a kink where a logit reaches 0; nothing after it may look like a result."""
+    problem = flow.random_problem("logistic", scores="l1", n=4, seed=1)
+    problem["a0"] = [0.05, 0.5, 1.0, 1.5]
+    problem["V0"] = np.outer(problem["target"], [-3.0, 0.0, 0.5, 1.0]).tolist()
+    result = flow.solve(problem, t=[0.01, 1e4])
+    assert result.status == "step limit"
+    assert not result.complete
+    assert "kink" in result.message
+    assert np.isfinite(result.s[0]).all()
+    assert np.isnan(result.s[1]).all()
+    json.dumps(plain(result.to_dict()), allow_nan=False)
+
+
+def test_a_loss_without_a_minimum_diverges():
+    problem = flow.random_problem("logistic", n=4, seed=1) | {"loss": lambda beta: -jnp.sum(beta**2)}
+    result = flow.solve(problem, t=[0.01, 1e3])
+    assert result.status == "diverged"
+    assert not result.complete
+    assert np.isnan(result.s[-1]).all()
+
+
+def test_functions_of_ones_own_equal_the_registered_ones():
+    problem = flow.random_problem("square", n=4, seed=2)
+    target = np.array(problem["target"])
+    own = problem | {"loss": lambda beta: 0.5 * jnp.sum((beta - target) ** 2), "scores": jax.nn.softmax}
+    one, other = flow.solve(problem, t=[0.5, 3.0]), flow.solve(own, t=[0.5, 3.0])
+    np.testing.assert_allclose(one.s, other.s, rtol=0, atol=1e-12)
+    assert one.entropy is not None
+    assert other.entropy is None
+
+
+def test_converged_flows_repeat_the_last_state():
+    problem = flow.random_problem("square", n=4, seed=2)
+    result = flow.solve(problem, t=[1.0, 1e5, 1e6])
+    assert result.status == "converged"
+    assert result.stats["converged_at"] < 1e5
+    np.testing.assert_array_equal(result.s[1], result.s[2])
+    V0, a0 = np.array(problem["V0"]), np.array(problem["a0"])
+    s0 = np.exp(a0) / np.exp(a0).sum()
+    resting = problem | {"target": (V0 @ s0).tolist()}
+    still = flow.solve(resting, t=[10.0])
+    assert still.status == "converged"
+    np.testing.assert_allclose(still.s[0], s0, rtol=0, atol=1e-12)
+
+
+def test_time_zero_is_the_start():
+    for loss in ("logistic", "square"):
+        problem = flow.random_problem(loss, n=4, seed=3)
+        result = flow.solve(problem, t=[0.0])
+        a0 = np.array(problem["a0"])
+        np.testing.assert_allclose(result.a[0], a0, rtol=0, atol=1e-14)
+        np.testing.assert_allclose(result.s[0], np.exp(a0) / np.exp(a0).sum(), rtol=0, atol=1e-14)
+        assert result.t.tolist() == [0.0]
+
+
+def test_small_times_are_exact():
+    problem = flow.random_problem("logistic", n=4, seed=4)
+    u = np.array(problem["V0"]).T @ np.array(problem["target"])
+    s = np.exp(problem["a0"]) / np.exp(problem["a0"]).sum()
+    result = flow.solve(problem, t=[1e-9, 1e-7])
+    moved = (result.u - u) / result.t[:, None]
+    np.testing.assert_allclose(moved, np.tile(s / (1 + np.exp(u @ s)), (2, 1)), rtol=1e-5, atol=2e-6)
+    np.testing.assert_allclose(result.tau, result.t / (1 + np.exp(u @ s)), rtol=1e-6)
