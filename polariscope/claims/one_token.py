@@ -83,11 +83,11 @@ def judge(folder: Path) -> Outcome:
         statistic=means.get("softmax"),
         measure=f"flip rate of softmax attention, mean over {runs.seed.nunique()} seeds",
         interval=ends.get("softmax"),
-        notes=f"Flip rates by kind: {table}. {len(good)} of {len(runs)} runs reach an accuracy above 0.95 and are counted"
+        notes=f"Flip rates by kind: {table}. {len(good)} of {len(runs)} runs reach an accuracy above 0.95 and are "
         + (
-            f"; none of {', '.join(missing)}."
+            f"counted; none of {', '.join(missing)}."
             if missing
-            else "; all kinds solve the task, they differ in what they use."
+            else "counted; all kinds solve the task, they differ in what they use."
         )
         + f" With vocabulary {VOCABULARY} a sequence holds its whole group, so the most attended token is the same in "
         "every sequence of a group and every mixture has lost it; larger groups, shown beside, are the harder test.",
