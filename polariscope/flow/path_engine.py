@@ -22,7 +22,7 @@ from polariscope.flow.ties import tie, tied_lead
 
 MAX_STEPS = (512, 4096)
 """Tried in turn, accepted and rejected steps together; the second only for maps without kinks, where it can help."""
-CHUNK = 256
+CHUNK = 64
 """Steps of all paths together that are refined by one call."""
 INTERNAL = 0.1
 """The steps are taken with this times the accuracy asked for: the errors of the knots add up to about ten of them."""
