@@ -128,7 +128,7 @@ def main():
             row = (f"{middle:.3f}", f"{length / middle:.0f}", f"{ratio:.2f}", f"{memory[way]:.2f}")
             table.add_row(str(length), way, *row, f"{memory[way] / memory[plain]:.2f}")
         table.add_section()
-    Console().print(table)
+    Console(width=100).print(table)
 
 
 if __name__ == "__main__":
