@@ -21,7 +21,7 @@ def ordered(seed):
 
 @pytest.fixture(scope="module")
 def results():
-    return flow.solve_many([ordered(seed) for seed in range(12)], log_t=LOG_T)
+    return [flow.solve(ordered(seed), log_t=LOG_T) for seed in range(12)]
 
 
 def test_theorem_holds_on_ordered_starts(results):

@@ -66,9 +66,9 @@ def test_a_time_is_the_same_whatever_else_is_asked_for():
 
 
 def test_conserved_and_monotone():
-    got = flow.solve(flow.preset(n=7, seed=5), log_t=LONG)
+    got = flow.solve(flow.preset(n=6, seed=5), log_t=LONG)
     np.testing.assert_allclose(got.s.sum(axis=1), 1.0, rtol=0, atol=1e-12)
-    total = np.sum(flow.preset(n=7, seed=5)["a0"])
+    total = np.sum(flow.preset(n=6, seed=5)["a0"])
     np.testing.assert_allclose(got.a.sum(axis=1), total, rtol=0, atol=1e-7)
     assert (np.diff(got.log_objective) < 0).all()
     assert (np.diff(got.tau) > 0).all()
@@ -96,7 +96,7 @@ def test_only_projections_on_the_target_matter():
 
 
 def test_gradient_descent_tends_to_the_flow():
-    problem = flow.preset(n=4, seed=8)
+    problem = flow.preset(n=6, seed=8)
     V0, a0, target = (np.array(problem[key], float) for key in ("V0", "a0", "target"))
     exact = flow.solve(problem, t=[20.0]).s[0]
     errors = []
@@ -125,6 +125,6 @@ def test_a_single_token_has_all_the_weight():
 
 
 def test_the_loss_does_not_underflow_in_the_log_domain():
-    got = flow.solve(flow.preset(n=3, seed=0), log_t=[1e6])
+    got = flow.solve(flow.preset(n=6, seed=0), log_t=[1e6])
     assert got.log_objective[0] == pytest.approx(-1e6, rel=1e-3)
     assert got.objective[0] == 0.0
