@@ -6,7 +6,15 @@ needs it.
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from polariscope.flow import checks, identities, losses, models, presets
+    from polariscope.flow.identities import predictor_residual, replicator_residual
+    from polariscope.flow.presets import preset, random_problem
+    from polariscope.flow.problem import read_problem, read_problems
+    from polariscope.flow.result import Path, Result
+    from polariscope.flow.solver import solve, solve_many
 
 _NAMES = {
     "solve": "solver",
