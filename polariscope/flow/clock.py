@@ -74,6 +74,7 @@ class Clock:
 
         Times outside the path give its ends.
         """
+        log_t = np.minimum(log_t, self.log_t[-1])
         step = np.clip(np.searchsorted(self.log_t, log_t) - 1, 0, len(self.z) - 1)
         low, high = self.x[step], self.x[step + 1]
         x = high.copy()

@@ -206,7 +206,10 @@ def _status(problem: Problem, solved: Solved, asked: Path, reached: np.ndarray) 
     if not np.isfinite(last) or not np.isfinite(asked.at(reached).s).all():
         return "diverged", "The path leaves what numbers can hold."
     if not reached.all():
-        return "step limit", f"The steps allowed were used up at log t = {last:.6g}; σ may have a kink there."
+        return (
+            "step limit",
+            f"The steps allowed were used up at log t = {last:.6g}; the path is stiff or has a kink there.",
+        )
     tied = tied_lead(asked.s[-1], start_of(problem), problem.a0)
     if tied:
         return "ok", f"Coordinates {', '.join(map(str, tied))} start tied and stay tied: they share the lead for ever."
