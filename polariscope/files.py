@@ -5,10 +5,11 @@ import math
 import os
 import platform
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -46,14 +47,8 @@ def write_json(path: Path, value: Any) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file atomically, encoded as UTF-8. Raises InputError if the path cannot be written."""
-    path = Path(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
-    except (OSError, ValueError) as problem:
-        raise InputError(
-            "output path", got=f"{path} ({problem})", expected="a writable place", fix="give another -o"
-        ) from problem
+    path = check_output_file(path)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".partial", dir=path.parent)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(text)
     Path(name).chmod(0o644)
@@ -69,7 +64,7 @@ def read_json(path: Path) -> Any:
         )
 
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=refuse)
+        return json.loads(Path(path).read_text(encoding="utf-8-sig"), parse_constant=refuse)
     except OSError as problem:
         raise InputError(
             "input file", got=f"{path} ({problem.strerror})", expected="a readable JSON file", fix="check the path"
@@ -85,44 +80,93 @@ def read_json(path: Path) -> Any:
             expected="valid JSON",
             fix="mend that place",
         ) from problem
+    except (ValueError, RecursionError) as problem:
+        raise InputError(
+            "input file", got=f"{path} ({problem})", expected="JSON of ordinary size", fix="check the file"
+        ) from problem
 
 
 def check_output_file(path: Path) -> Path:
-    """The path, if a file can be written there. Raises InputError for a folder."""
-    path = Path(path)
-    if path.is_dir():
-        raise InputError("output path", got=f"{path}, a folder", expected="a file name", fix=f"try -o {path}/out.json")
-    return path
+    """The path a file will be written to, symbolic links followed. Call it before long work.
 
-
-def check_output_folder(path: Path) -> Path:
-    """The path, if a result folder can be put there. Call it before long work.
-
-    Raises InputError for a file, for a folder that holds something other than results of this package, and for a
-    place that cannot be written.
+    Raises InputError for a folder, a device or anything else that is no regular file, and for a place that cannot be
+    written.
     """
-    path = Path(path)
-    if path.exists() and not path.is_dir():
-        raise InputError("output path", got=f"{path}, a file", expected="a folder", fix="give another -o")
-    if path.is_dir() and any(path.iterdir()) and not (path / SETTINGS).exists():
-        raise InputError(
-            "output path",
-            got=f"{path}, a folder with other things in it",
-            expected="a new or empty folder, or earlier results",
-            fix="give another -o",
+    target = _resolved(path)
+    mode = _mode(target)
+    if mode is not None and not stat.S_ISREG(mode):
+        folder = stat.S_ISDIR(mode)
+        what, fix = ("a folder", f"try -o {path}/out.json") if folder else ("a device or pipe", "name a file")
+        raise _bad_output(path, what, "a file name", fix)
+    return target
+
+
+def check_output_folder(path: Path, kind: str | None = None) -> Path:
+    """The path a result folder will be put at, symbolic links followed. Call it before long work.
+
+    Args:
+        path: where the folder shall stand.
+        kind: of the results; an earlier folder is replaced only by results of its own kind.
+
+    Raises InputError for a file, for a folder that this package did not write or that holds another kind of result, and
+    for a place that cannot be written.
+    """
+    target = _resolved(path)
+    mode = _mode(target)
+    if mode is not None and not stat.S_ISDIR(mode):
+        raise _bad_output(path, "a file", "a folder", "give another -o")
+    found = _kind_of(target)
+    # Looked at several times: another run may be putting its results there just now.
+    if found is None and all(_foreign(target) for _ in range(5)):
+        raise _bad_output(
+            path, "a folder with other things in it", "a new or empty folder, or earlier results", "give another -o"
         )
-    parent = path.absolute().parent
+    if found is not None and kind is not None and found != kind:
+        raise _bad_output(path, f"the results of {found}", f"a new folder, or results of {kind}", "give another -o")
+    return target
+
+
+def _mode(path: Path) -> int | None:
+    """The file mode, or None where there is nothing; one look, since another run may move things meanwhile."""
     try:
-        parent.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise InputError(
-            "output path", got=f"{path} ({problem.strerror})", expected="a writable place", fix="give another -o"
-        ) from problem
-    if not os.access(parent, os.W_OK):
-        raise InputError(
-            "output path", got=f"{path} (no permission)", expected="a writable place", fix="give another -o"
-        )
-    return path
+        return path.stat().st_mode
+    except FileNotFoundError:
+        return None
+
+
+def _foreign(folder: Path) -> bool:
+    try:
+        return any(folder.iterdir()) and _kind_of(folder) is None
+    except FileNotFoundError:
+        return False
+
+
+def _kind_of(folder: Path) -> str | None:
+    """The kind of result a folder holds, or None where its settings are not of this package."""
+    try:
+        settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+        return str(settings["kind"]) if "polariscope" in settings["versions"] else None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _resolved(path: Path) -> Path:
+    """The path without symbolic links, in a folder that exists and can be written."""
+    try:
+        target = Path(path).resolve()
+        target.exists()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except (OSError, RuntimeError, ValueError) as problem:
+        raise _bad_output(path, getattr(problem, "strerror", None) or str(problem)) from problem
+    return target
+
+
+def _bad_output(
+    path: Path, problem: str, expected: str = "a writable place", fix: str = "give another -o"
+) -> InputError:
+    return InputError("output path", got=f"{str(path)[:200]} ({problem})", expected=expected, fix=fix)
 
 
 @contextmanager
@@ -131,21 +175,29 @@ def output_folder(path: Path, settings: Mapping[str, Any]) -> Iterator[Path]:
 
     ``settings`` (see `settings_for`) is written into it as ``settings.json``.
     """
-    path = check_output_folder(path).absolute()
-    work = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent))
+    path = check_output_folder(path, settings["kind"])
+    work = Path(tempfile.mkdtemp(prefix=f".{path.name[:100]}.", suffix=".partial", dir=path.parent))
     try:
         work.chmod(0o755)
         write_json(work / SETTINGS, settings)
         yield work
-        if path.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent))
-            path.rename(old / "old")
-            work.rename(path)
-            shutil.rmtree(old)
-        else:
-            work.rename(path)
+        _put_in_place(work, path)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _put_in_place(work: Path, path: Path) -> None:
+    """Rename ``work`` to ``path``, and what stood there away first; again, if another run was quicker."""
+    with tempfile.TemporaryDirectory(prefix=f".{path.name[:100]}.", suffix=".partial", dir=path.parent) as old:
+        for attempt in range(100):
+            with suppress(FileNotFoundError):
+                path.rename(Path(old) / str(attempt))
+            try:
+                work.rename(path)
+                return
+            except OSError:
+                if attempt == 99:
+                    raise
 
 
 def settings_for(kind: str, options: Mapping[str, Any], **more: Any) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from polariscope.errors import InputError
 from polariscope.files import (
     check_output_file,
+    check_output_folder,
     output_folder,
     plain,
     read_json,
@@ -72,7 +75,7 @@ def test_output_folder_replaces_earlier_results_whole(tmp_path):
 def test_a_failure_leaves_the_earlier_results(tmp_path):
     with output_folder(tmp_path / "out", settings_for("test", {})) as folder:
         (folder / "kept").write_text("kept")
-    with pytest.raises(FileNotFoundError), output_folder(tmp_path / "out", {}) as folder:
+    with pytest.raises(FileNotFoundError), output_folder(tmp_path / "out", settings_for("test", {})) as folder:
         (folder / "not there" / "lost").write_text("lost")
     assert (tmp_path / "out" / "kept").read_text() == "kept"
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
@@ -83,7 +86,7 @@ def test_output_folder_refuses_a_file_and_foreign_folders(tmp_path):
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "thesis.tex").write_text("mine")
     for name in ("file", "foreign"):
-        with pytest.raises(InputError, match="output path"), output_folder(tmp_path / name, {}):
+        with pytest.raises(InputError, match="output path"), output_folder(tmp_path / name, settings_for("test", {})):
             pass
     assert (tmp_path / "foreign" / "thesis.tex").exists()
 
@@ -105,3 +108,58 @@ def test_settings_name_what_made_the_result():
     assert settings["options"] == {"model": "planted"}
     assert settings["seeds"] == [0]
     assert settings["versions"]["numpy"] == np.__version__
+
+
+@pytest.mark.parametrize("settings", ['{"editor.tabSize": 4}', "[1]", "{", '{"kind": "test"}'])
+def test_a_folder_with_settings_of_others_is_left_alone(tmp_path, settings):
+    (tmp_path / "settings.json").write_text(settings)
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(InputError, match="other things"), output_folder(tmp_path, settings_for("test", {})):
+        pass
+    assert (tmp_path / "thesis.tex").read_text() == "mine"
+
+
+def test_results_of_another_kind_are_left_alone(tmp_path):
+    with output_folder(tmp_path / "out", settings_for("study", {})) as folder:
+        (folder / "kept").write_text("kept")
+    with (
+        pytest.raises(InputError, match="results of study"),
+        output_folder(tmp_path / "out", settings_for("train", {})),
+    ):
+        pass
+    assert (tmp_path / "out" / "kept").exists()
+
+
+def test_symbolic_links_are_followed(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with output_folder(tmp_path / "link", settings_for("test", {})) as folder:
+        (folder / "x").write_text("x")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real" / "x").exists()
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "to-file").symlink_to(tmp_path / "file")
+    write_text(tmp_path / "to-file", "new")
+    assert (tmp_path / "file").read_text() == "new"
+
+
+def test_devices_pipes_and_impossible_names_are_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path / ("x" * 300), tmp_path / "a\0b"):
+        with pytest.raises(InputError, match="output path"):
+            check_output_file(path)
+    with pytest.raises(InputError, match="output path"):
+        check_output_folder(tmp_path / ("x" * 300))
+
+
+def fill(place, content):
+    for _ in range(20):
+        with output_folder(place, settings_for("test", {})) as folder:
+            (folder / content).write_text(content)
+
+
+def test_runs_that_end_at_once_leave_one_whole_result(tmp_path):
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda content: fill(tmp_path / "out", content), "abcd"))
+    assert len(list((tmp_path / "out").iterdir())) == 2
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]

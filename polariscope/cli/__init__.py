@@ -1,5 +1,6 @@
 """The command line: one file per verb, heavy imports inside the verb."""
 
+import signal
 import sys
 
 import typer
@@ -21,9 +22,14 @@ for verb in (study, flow, probe, train, report, ls):
     app.command(name=verb.NAME, help=verb.HELP, epilog=verb.EPILOG)(verb.command)
 
 
+INTERRUPTED, TERMINATED = 130, 143
+"""Exit codes after SIGINT and SIGTERM, as shells count them."""
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 it ran and something failed, 2 wrong arguments or input."""
     words = sys.argv[1:] if arguments is None else arguments
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that unfinished folders are removed
     errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
     try:
         app(args=[_hyphenated(word) for word in words], prog_name="polariscope")
@@ -31,9 +37,10 @@ def main(arguments: list[str] | None = None) -> None:
         errors.print(f"error: {problem.what}\n  got:      {problem.got}\n  expected: {problem.expected}")
         errors.print(f"  do this:  {problem.fix}")
         sys.exit(2)
-    except KeyboardInterrupt:
-        errors.print("interrupted; nothing was half-written")
-        sys.exit(130)
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            errors.print("interrupted; nothing was half-written")
+        raise
 
 
 def _hyphenated(word: str) -> str:

@@ -61,7 +61,7 @@ def command(
     from polariscope.files import check_output_folder, output_folder, settings_for
 
     thresholds = _numbers(eps)
-    check_output_folder(output)
+    check_output_folder(output, NAME)
     from polariscope import models, probe
     from polariscope.probe import corpora
     from polariscope.probe.scanning import check_arguments

@@ -41,7 +41,7 @@ def run(settings: RunSettings, folder: Path | str | None = None, progress: Progr
         InputError: for a device that is not there, or a folder that cannot be written.
     """
     if folder is not None:
-        check_output_folder(Path(folder))
+        check_output_folder(Path(folder), "train")
     start = time.perf_counter()
     device, task = _device(settings.device), settings.build_task()
     training = task.draw(task.train_size, stream(settings.seed, "training data")).to(device)
