@@ -66,7 +66,7 @@ def command(
     from polariscope.probe import corpora
     from polariscope.probe.scanning import check_arguments
 
-    check_arguments(max_length, limit, bos, thresholds)
+    check_arguments(max_length, limit, bos, thresholds, seed=seed)
     texts = corpora.read(data, seed=seed, count=limit)
     asked: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code or None}
     loaded = models.load(model, device=device, dtype=dtype, **asked)

@@ -103,7 +103,9 @@ def sum_of_a_conserved(path: Path, tolerance: float) -> Check:
 
 def loss_decreases(path: Path, tolerance: float) -> Check:
     """ℓ does not increase."""
-    drop = -np.diff(path.objective) / np.maximum(1.0, np.abs(path.objective[:-1]))
+    # Rounding is in units of what the objective started from, even where it has become small.
+    scale = np.maximum(np.maximum(1.0, np.abs(path.objective[:-1])), 1e-6 * np.abs(path.objective[0]))
+    drop = -np.diff(path.objective) / scale
     return judged("loss decreases", "the objective does not increase", drop, path.log_t[1:], tolerance)
 
 
@@ -112,8 +114,10 @@ def remainder(s: np.ndarray) -> np.ndarray:
     return np.sort(s, axis=-1)[..., :-1].sum(axis=-1)
 
 
-def one_hot_limit(path: Path, tolerance: float) -> Check:
+def one_hot_limit(path: Path, tolerance: float, norm: float = 1.0) -> Check:
     """The largest weight is on its way to 1: 1 - max s falls below its start and keeps falling at the end.
+
+    Judged from log t = 10·max(1, ‖β*‖) on: before, the weights may still be deciding which one leads.
 
     Coordinates that start exactly tied stay tied; if they lead, the limit is not one-hot.
     """
@@ -121,20 +125,26 @@ def one_hot_limit(path: Path, tolerance: float) -> Check:
     top = np.sort(path.s[-1])[-2:]
     if top[0] == top[1]:
         return not_applicable("one-hot limit", "1 - max s falls", "presupposes that one coordinate leads alone")
+    if path.log_t[-1] < 10 * max(1.0, norm):
+        return not_applicable("one-hot limit", "1 - max s falls", "a limit: needs log t of at least 10·max(1, ‖β*‖)")
     value = min(rest[0] - rest[-1], float(rest[-2] - rest[-1]))
     note = f"1 - max s = {rest[-1]:.3g} at the last time"
     return judged("one-hot limit", "1 - max s falls", np.array([value]), path.log_t[-1:], tolerance, note)
 
 
-def rate_law(path: Path, tolerance: float) -> Check:
-    """(1 - max s)(log t)² / (2(1 - 1/n)) tends to 1; judged where log t > 1000, where corrections of the order
-    (log log t)/(log t) have died out."""
-    name, statement = "rate law", "1 - max s = 2(1 - 1/n)/(log t)² as t → ∞"
+def rate_law(path: Path, tolerance: float, norm: float = 1.0) -> Check:
+    """(1 - max s)(log t)² / (2(1 - 1/n)‖β*‖²) tends to 1; judged where (log t)/‖β*‖ > 1000 and log t > 1000, where
+    corrections of the order (log log t)/(log t) have died out.
+
+    With û = u/‖β*‖ and τ̂ = ‖β*‖τ the path does not know ‖β*‖, and log t ≈ z ≈ ‖β*‖τ̂.
+    """
+    name, statement = "rate law", "1 - max s = 2(1 - 1/n)‖β*‖²/(log t)² as t → ∞"
     n = path.s.shape[1]
     top = np.sort(path.s[-1])[-2:]
-    if path.log_t[-1] < 1000 or n < 2 or top[0] == top[1]:
-        return not_applicable(name, statement, "asymptotic: needs log t of at least 1000 and a single leader")
-    ratio = remainder(path.s[-1]) * path.log_t[-1] ** 2 / (2 * (1 - 1 / n))
+    if path.log_t[-1] < 1000 * max(1.0, norm) or n < 2 or top[0] == top[1]:
+        why = "asymptotic: needs log t of at least 1000·max(1, ‖β*‖) and a single leader"
+        return not_applicable(name, statement, why)
+    ratio = remainder(path.s[-1]) * (path.log_t[-1] / norm) ** 2 / (2 * (1 - 1 / n))
     note = f"ratio {ratio:.6f} at log t = {path.log_t[-1]:.6g}"
     return judged(name, statement, np.array([-abs(ratio - 1)]), path.log_t[-1:], tolerance, note)
 
@@ -154,13 +164,16 @@ def same_order(first: np.ndarray, second: np.ndarray) -> bool:
     return bool((signs >= 0).all())
 
 
-def check_path(path: Path, *, softmax: bool, logistic: bool, tied: bool, tolerance: float) -> tuple[Check, ...]:
+def check_path(
+    path: Path, *, softmax: bool, logistic: bool, tied: bool, tolerance: float, norm: float = 1.0
+) -> tuple[Check, ...]:
     """Every check that is defined for this kind of problem, in a fixed order.
 
     Args:
         path: at least two times, the first at the start.
         softmax: whether the score map is softmax. logistic: whether the loss is. tied: whether the model is tied.
         tolerance: of the checks that compare numbers along the path.
+        norm: ‖β*‖, where the loss has a target.
     """
     if len(path.log_t) < 2:
         return ()
@@ -174,5 +187,5 @@ def check_path(path: Path, *, softmax: bool, logistic: bool, tied: bool, toleran
         found.append(sum_of_a_conserved(path, tolerance))
     found.append(loss_decreases(path, tolerance))
     if theorem and path.s.shape[1] > 1:
-        found += [one_hot_limit(path, tolerance), rate_law(path, 0.02)]
+        found += [one_hot_limit(path, tolerance, norm), rate_law(path, 0.02, norm)]
     return tuple(found)

@@ -195,7 +195,12 @@ def _result(problem: Problem, solved: Solved, rtol: float) -> Result:
         message=message,
         distribution=declares_distribution(problem.scores),
         checks=check_path(
-            joined(knots, asked.at(reached)), softmax=softmax, logistic=True, tied=False, tolerance=100 * rtol
+            joined(knots, asked.at(reached)),
+            softmax=softmax,
+            logistic=True,
+            tied=False,
+            tolerance=100 * rtol,
+            norm=norm_of(problem),
         ),
         stats={**solved.stats, "internal_rtol": INTERNAL * rtol},
     )

@@ -13,6 +13,8 @@ from polariscope.flow.losses._loss import Loss
 from polariscope.flow.models._model import Model
 from polariscope.flow.times import read_times
 
+LARGEST_WEIGHT = 1e12
+"""A start with a weight beyond this is at a pole of the score map, but for rounding."""
 KEYS = ("model", "scores", "loss", "V0", "a0")
 
 
@@ -78,7 +80,20 @@ def _read(raw: Mapping[str, Any], name: str, t: Any, log_t: Any) -> Problem:
     data = {key: _needed(raw, loss, key, len(shape)) for key, shape in loss.needs.items()}
     _check_shapes(model, loss, V0, a0, data)
     loss.check(data)
-    return Problem(name, model, _score_map(raw["scores"]), loss, V0, a0, data, read_times(raw, t, log_t))
+    scores = _score_map(raw["scores"])
+    _check_start(scores, V0 @ a0 if model.square else a0)
+    return Problem(name, model, scores, loss, V0, a0, data, read_times(raw, t, log_t))
+
+
+def _check_start(scores: Any, logits: np.ndarray) -> None:
+    """Refuses logits at a pole of f(a)/Σf(a), where no flow can start; a user's own function is not asked."""
+    if isinstance(scores, score_maps.ScoreMap) and not (np.abs(scores(logits)) < LARGEST_WEIGHT).all():
+        raise InputError(
+            "starting point",
+            got=f"logits at which the score map {scores.name} is not defined",
+            expected="finite attention weights",
+            fix="move a0 away from the pole, where the sum of the logits is 0",
+        )
 
 
 def _loss(loss: Any) -> Loss:
@@ -119,8 +134,11 @@ def array(value: Any, what: str, ndim: int) -> np.ndarray:
     """A float64 array with ``ndim`` axes, none of them empty, all finite. Raises InputError naming ``what``."""
     kind = {1: "a list of numbers", 2: "a list of rows of numbers, all of one length"}[ndim]
     try:
-        result = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
+        numbers = np.array(value)
+        if numbers.dtype.kind not in "iuf":  # not booleans, words, or integers beyond 64 bits
+            raise TypeError
+        result = numbers.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
         raise InputError(
             what, got="something else than numbers, or rows of different lengths", expected=kind, fix=f"mend {what}"
         ) from None

@@ -35,7 +35,7 @@ def bootstrap_interval(
     Source: Efron (1979), Bootstrap Methods: Another Look at the Jackknife; resampling and percentiles by SciPy.
     """
     x = last_axis(samples, axis)
-    _check(x, confidence, resamples)
+    _check(x, confidence, resamples, seed)
     n = x.shape[-1]
     if n < 2:
         nothing = np.full(x.shape[:-1], np.nan)
@@ -64,7 +64,7 @@ def bootstrap_interval(
     return low[()], high[()]
 
 
-def _check(x: np.ndarray, confidence: float, resamples: int) -> None:
+def _check(x: np.ndarray, confidence: float, resamples: int, seed: int) -> None:
     bad = int(x.size - np.isfinite(x).sum())
     if bad:
         fix = "leave those samples out and say how many they were"
@@ -73,3 +73,5 @@ def _check(x: np.ndarray, confidence: float, resamples: int) -> None:
         raise InputError("confidence", got=confidence, expected="a number between 0 and 1", fix="0.95 is usual")
     if resamples < 100:
         raise InputError("resamples", got=resamples, expected="at least 100", fix="2000 is the default")
+    if seed < 0:
+        raise InputError("seed", got=seed, expected="0 or more", fix="0 is the default")

@@ -22,7 +22,7 @@ def open_planted(name: str, *, seed: int = 0, dtype: str = "float32", device: st
     Raises:
         InputError: for a seed that is no whole number from 0 on.
     """
-    if not isinstance(seed, int) or seed < 0:
+    if not isinstance(seed, int) or not 0 <= seed < 2**63:
         raise InputError("seed", got=repr(seed), expected="a whole number from 0 on", fix="for example 0")
     wanted, place = torch_dtype(dtype), torch_device(device)
     stored = torch.float64 if isinstance(wanted, str) else wanted

@@ -27,6 +27,14 @@ class Body:
 
     def __call__(self, ids: list[int]) -> Tensor:
         """Last hidden states, (1, T, D), of one document, without a cache."""
+        rows = getattr(self.model.get_input_embeddings(), "num_embeddings", None)
+        if rows is not None and max(ids) >= rows:
+            raise InputError(
+                "token",
+                got=f"id {max(ids)}",
+                expected=f"ids below {rows}, the model's vocabulary",
+                fix="use the tokenizer that belongs to the model",
+            )
         tokens = torch.tensor([ids], device=self.model.device)
         return self.network(input_ids=tokens, use_cache=False).last_hidden_state
 

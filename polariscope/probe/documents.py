@@ -54,8 +54,14 @@ def tokens_of(texts: Iterable[str | AnyDocument], tokenizer: Any, length: int, b
         bos: see `prefix`.
     """
     before = prefix(tokenizer, bos)
+    if isinstance(texts, str):
+        raise InputError("texts", got="one string", expected="several texts", fix="give a list: [text]")
     for index, text in enumerate(texts):
         document = Document(str(index), text) if isinstance(text, str) else text
+        if not isinstance(document, Document | TokenDocument):
+            raise InputError(
+                f"text {index}", got=type(text).__name__, expected="a string or a Document", fix="decode it to text"
+            )
         drawn = isinstance(document, TokenDocument)
         ids = document.ids_for(tokenizer, length) if drawn else _plain(tokenizer, document.text)
         doubled = bool(before) and before[-1] == tokenizer.bos_token_id and ids[:1] == before[-1:]

@@ -58,7 +58,7 @@ def scan(
         InputError: for arguments out of range, a model that cannot be measured, a self-check that fails, and texts of
             which none is long enough.
     """
-    check_arguments(max_length, limit, bos, eps, confidence)
+    check_arguments(max_length, limit, bos, eps, confidence, seed)
     body = body_of(model)
     _check_window(body, max_length)
     chosen = _Chosen(tokens_of(texts, tokenizer, max_length, bos), max_length, limit)
@@ -157,15 +157,22 @@ class _Chosen:
 
 
 def check_arguments(
-    max_length: int, limit: int | None, bos: str, eps: Sequence[float], confidence: float = 0.95
+    max_length: int, limit: int | None, bos: str, eps: Sequence[float], confidence: float = 0.95, seed: int = 0
 ) -> None:
     """Refuse arguments of `scan` that are out of range, which needs no model."""
     if bos not in BOS_MODES:
         raise unknown_name("BOS mode", bos, BOS_MODES)
+    for name, value in (("max_length", max_length), ("limit", limit or 1), ("seed", seed)):
+        if not isinstance(value, int):
+            raise InputError(name, got=repr(value), expected="a whole number", fix=f"give {name} as an integer")
+    if not isinstance(eps, Sequence) or not all(isinstance(e, float | int) for e in eps):
+        raise InputError("eps", got=repr(eps), expected="a sequence of numbers", fix="for example eps=(0.3,)")
+    if seed < 0:
+        raise InputError("--seed", got=seed, expected="0 or more", fix="0 is the default")
     if max_length < 2:
         raise InputError("--max-length", got=max_length, expected="2 tokens or more", fix="256 is the default")
     if limit is not None and limit < 1:
-        raise InputError("--limit", got=limit, expected="1 document or more", fix="leave it out to measure all")
+        raise InputError("--limit", got=limit, expected="1 document or more", fix="give a positive number")
     if not eps or not all(0 < e < 1 for e in eps) or len({f"{e:g}" for e in eps}) < len(eps):
         raise InputError(
             "--eps", got=list(eps), expected="different numbers between 0 and 1", fix="0.3 is the usual one"

@@ -34,8 +34,18 @@ def write(sources: Sequence[Path], output: Path) -> Path:
     """
     output = check_output_file(output)
     known = [(Path(source), *_kind(Path(source))) for source in sources]
-    sections = [section for source, kind, _ in known for section in KINDS[kind](source)]
-    claims = [row for source, kind, _ in known if kind == "study" for row in kinds.claim_rows(source)]
+    sections, claims = [], []
+    for source, kind, _ in known:
+        try:
+            sections += KINDS[kind](source)
+            claims += kinds.claim_rows(source) if kind == "study" else []
+        except (OSError, KeyError, TypeError, ValueError, AttributeError, IndexError) as problem:
+            raise InputError(
+                "result folder",
+                got=f"{source}, incomplete or damaged ({type(problem).__name__}: {problem})",
+                expected=f"the files that polariscope {kind} writes",
+                fix="run that command again",
+            ) from problem
     page = Page(
         title=kinds.STUDY_TITLE if claims else "Attention measured: a polariscope report",
         lead=kinds.STUDY_LEAD if claims else (),

@@ -116,6 +116,8 @@ OTHERS = {
     "probe: unknown bos": (["probe", "planted", "--bos", "maybe", "-o", "x"], ["auto"]),
     "probe: odd eps": (["probe", "planted", "--eps", "0.3,x", "-o", "x"], ["x"]),
     "probe: eps out of range": (["probe", "planted", "--eps", "1.5", "-o", "x"], ["1.5"]),
+    "probe: seed": (["probe", "planted", "--seed", "-1", "-o", "x"], ["-1"]),
+    "probe: limit": (["probe", "planted", "--limit", "0", "-o", "x"], ["0"]),
     "probe: length": (["probe", "planted", "--max-length", "1", "-o", "x"], ["1"]),
     "train: unknown task": (["train", "clasification", "-o", "x"], ["classification"]),
     "train: unknown attention": (["train", "classification", "--attention", "softmacks", "-o", "x"], ["softmax"]),
@@ -172,3 +174,25 @@ def test_ls(capsys, kind):
 def test_underscores_are_hyphens(place, capsys):
     refused(capsys, ["probe", "planted", "--data", "text.txt", "--max_length=64", "-o", "x"], ["64"])
     assert not Path("x").exists()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"scores": "sum", "loss": "square", "V0": [[0.1, 0.2, 0.3]] * 2, "a0": [0.1, 0.0, -0.1]},
+        {"scores": "sum", "V0": [[0.1, 0.2, 0.3]] * 2, "a0": [1, -1, 0]},
+        {"target": [1e-300, 5e-301]},
+        {"target": [1e300, 5e301]},
+        {"a0": [10**400, 1]},
+        {"a0": ["0.1", "0.2"]},
+        {"a0": [True, False]},
+    ],
+)
+def test_starts_without_a_flow(place, capsys, changes):
+    refused(capsys, ["flow", flow_file(place, **changes), "-o", "out.json"], [])
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a0": [' + "1" * 5000 + "]}"])
+def test_json_beyond_reason(place, capsys, text):
+    (place / "bad.json").write_text(text)
+    refused(capsys, ["flow", "bad.json", "-o", "out.json"], ["bad.json"])

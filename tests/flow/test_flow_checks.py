@@ -49,7 +49,7 @@ def test_rate_law_to_one_in_a_thousand(results):
 
 def path(**changed):
     """A path on which every statement holds, but for what is changed."""
-    log_t = np.array([-np.inf, 0.0, 1.0, 2.0])
+    log_t = np.array([-np.inf, 0.0, 5.0, 12.0])
     gap = np.array([0.1, 0.5, 1.0, 2.0])
     a = np.stack([-gap, np.zeros(4), gap], axis=1)
     s = np.exp(a) / np.exp(a).sum(axis=1, keepdims=True)

@@ -128,3 +128,18 @@ def test_the_loss_does_not_underflow_in_the_log_domain():
     got = flow.solve(flow.preset(n=6, seed=0), log_t=[1e6])
     assert got.log_objective[0] == pytest.approx(-1e6, rel=1e-3)
     assert got.objective[0] == 0.0
+
+
+@pytest.mark.parametrize("norm", [0.1, 2.0, 100.0])
+def test_the_rate_law_knows_the_length_of_the_target(norm):
+    problem = flow.preset(n=8, seed=0)
+    problem["target"] = (norm * np.array(problem["target"])).tolist()
+    checks = {check.name: check for check in flow.solve(problem, log_t=[1e6]).checks}
+    assert checks["rate law"].holds
+    assert checks["one-hot limit"].holds
+
+
+def test_limits_are_not_judged_at_early_times():
+    checks = {check.name: check for check in flow.solve(flow.preset(n=8, seed=0), log_t=[-5.0, 1.0]).checks}
+    assert checks["one-hot limit"].holds is None
+    assert checks["rate law"].holds is None

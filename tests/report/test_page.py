@@ -141,3 +141,24 @@ def test_what_is_no_result_is_refused(tmp_path):
         with pytest.raises(InputError, match="result folder"):
             report.write([source], tmp_path / "r.html")
     assert not (tmp_path / "r.html").exists()
+
+
+def test_damaged_results_are_refused(study_folder, tmp_path):
+    def broken(name, damage):
+        shutil.copytree(study_folder, tmp_path / name)
+        damage(tmp_path / name)
+        with pytest.raises(InputError, match="incomplete or damaged"):
+            report.write([tmp_path / name], tmp_path / "r.html")
+
+    broken("missing table", lambda folder: (folder / "C11" / "heads.parquet").unlink())
+    broken("foreign table", lambda folder: (folder / "C11" / "layers.parquet").write_bytes(b"no table"))
+    broken("cut table", lambda folder: os.truncate(folder / "C3" / "rates.parquet", 100))
+    broken("thin claims", lambda folder: write_json(folder / "claims.json", [{"id": "C1"}]))
+    broken("odd claims", lambda folder: write_json(folder / "claims.json", 3))
+
+
+@pytest.mark.parametrize("content", [{"model": "value"}, [1, 2], 3])
+def test_other_json_files_are_no_flows(tmp_path, content):
+    write_json(tmp_path / "x.json", content)
+    with pytest.raises(InputError, match="incomplete or damaged"):
+        report.write([tmp_path / "x.json"], tmp_path / "r.html")

@@ -10,6 +10,9 @@ from array_api_compat import array_namespace
 from polariscope.errors import InputError
 from polariscope.flow.losses._loss import Data, Loss
 
+SHORTEST = 1e-100
+"""Least length of a target: its square, and what is divided by it, must be numbers."""
+
 
 def value(beta: Any, data: Data) -> Any:
     """ℓ(β) = log(1 + exp(-z)) with the margin z = ⟨target, β⟩."""
@@ -29,10 +32,18 @@ def log_value(beta: Any, data: Data) -> Any:
 
 
 def check(data: Any) -> None:
-    """Refuses the zero target, for which every predictor has the same loss."""
+    """Refuses the zero target, for which every predictor has the same loss, and lengths whose square is no number."""
     if not np.any(data["target"]):
         raise InputError(
             "target", got="the zero vector", expected="a direction to fit", fix="give at least one entry that is not 0"
+        )
+    size = np.abs(data["target"]).max()
+    if not SHORTEST < size < 1 / SHORTEST:
+        raise InputError(
+            "length of the target",
+            got=f"about {size:.3g}",
+            expected=f"{SHORTEST:g} to {1 / SHORTEST:g}",
+            fix="scale the target and V0",
         )
 
 

@@ -15,7 +15,7 @@ _SIGNED: dict[str, Any] = {
     "labelExpr": "format(datum.value, '~s')",
     "labelOverlap": True,
 }
-TIME = "log t (natural logarithm of gradient-flow time)"
+TIME = "log t (natural logarithm of time)"
 
 
 def one_path(path: pd.DataFrame) -> list[Figure]:
@@ -111,7 +111,7 @@ def replicator(folder: Path) -> list[Figure]:
         alt.Chart(states)
         .mark_point(filled=True, size=28, opacity=0.5)
         .encode(
-            x=log_x("residual", "relative difference from the replicator form"),
+            x=log_x("residual", "relative difference"),
             y=alt.Y("test:N", title=None).axis(labelLimit=160),
             yOffset=alt.YOffset("n:O"),
             color=alt.Color("n:O", title="number of tokens n").scale(scheme="viridis"),

@@ -17,7 +17,9 @@ def flip_rates(folder: Path) -> list[Figure]:
     order = flips[flips.swap == SWAPS[0]].sort_values("mean", ascending=False).attention.tolist()
     y = alt.Y("attention:N", title=None, sort=order).axis(labelLimit=170)
     offset = alt.YOffset("swap:N", sort=SWAPS)
-    colour = alt.Color("swap:N", title="the single token is the", sort=SWAPS).scale(scheme="tableau10")
+    colour = (
+        alt.Color("swap:N", title="the single token is the", sort=SWAPS).scale(scheme="tableau10").legend(columns=1)
+    )
     base = alt.Chart(flips)
     x = alt.X("mean:Q", title="flip rate").scale(domain=[0, 1])
     bars = base.mark_rule(strokeWidth=2).encode(
