@@ -17,8 +17,8 @@ STUDY_LEAD = (
     "This page tests claims of that paper by experiment. Each has a rule that was fixed before the experiment ran, one "
     "number with its uncertainty, and a verdict that follows from the rule alone.",
     "Symbols: n tokens compete; s holds their attention weights, u how far the value of each points along the target. "
-    "Gradient flow is training in infinitely small steps, t its time, which becomes so large that its logarithm is shown. "
-    "One-hot means all weight on one token; entropy measures the opposite, how evenly the weight is spread.",
+    "Gradient flow is training in infinitely small steps, and t its time, so large in the end that its logarithm is "
+    "shown. One-hot means all weight on one token; entropy measures how evenly the weight is spread.",
 )
 
 # Claim id to the charts made from its result folder; a claim without a line has a section without charts.
