@@ -33,6 +33,10 @@ ROWS = [  # map, key of the reference, logits, mask, factor between our conventi
     ("identity", "raw", A, None, 1),
     ("uniform", "uniform", A, None, 1),
     ("uniform", "uniform_masked", A, FIRST_THREE, 1),
+    ("softmax-off-by-one", "softmax1", A, None, 1),
+    ("softmax-off-by-one", "softmax1_B", B, None, 1),
+    ("sparsemax", "sparsemax", A, None, 1),
+    ("entmax-1.5", "entmax15", A, None, 1),
 ]
 MASKED = [
     ("softmax", "softmax", 1),
@@ -45,6 +49,9 @@ MASKED = [
     ("square", "square", 1),
     ("elu-normalized", "elu1_norm", 1),
     ("uniform", "uniform", 1),
+    ("softmax-off-by-one", "softmax1", 1),
+    ("sparsemax", "sparsemax", 1),
+    ("entmax-1.5", "entmax15", 1),
 ]
 
 
@@ -143,7 +150,9 @@ def test_equal_logits_and_a_single_key(name, library):
     np.testing.assert_allclose(scores.get(name)(np.array([7.0])), [1.0], rtol=1e-14)
 
 
-@pytest.mark.parametrize("name", ["softmax", "relu", "l1", "sum", "square", "elu-normalized"])
+@pytest.mark.parametrize(
+    "name", ["softmax", "softmax-off-by-one", "relu", "l1", "sum", "square", "elu-normalized", "sparsemax", "entmax-1.5"]
+)
 def test_one_dominating_logit(name, library):
     s = library.run(scores.get(name), [[1.0, 1e9, 0.5], [-1.0, 0.0, 1e12]], [ALL, ALL])
     np.testing.assert_allclose(s, [[0, 1, 0], [0, 0, 1]], atol=2e-9)
