@@ -57,8 +57,8 @@ def solve_many(
     results: dict[int, Result] = {}
     with jax.enable_x64(True):
         for engine, members in _groups(read):
-            for index, result in zip(members, engine.solve_group([read[i] for i in members], rtol), strict=True):
-                results[index] = result
+            for place, result in engine.solve_group([read[i] for i in members], rtol):
+                results[members[place]] = result
                 if progress is not None:
                     progress(len(results), len(read), result.name)
     return [results[i] for i in range(len(read))]
