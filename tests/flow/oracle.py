@@ -115,7 +115,7 @@ def moving(problem: dict[str, Any], y: list[Any]) -> list[Series]:
 
 
 def integrate(
-    problem: dict[str, Any], times: list[float], *, digits: int = 40, order: int = 32, shorten: int = 1
+    problem: dict[str, Any], times: list[float], *, digits: int = 40, order: int = 40, shorten: int = 1
 ) -> np.ndarray:
     """The weights s at the increasing times, (len(times), n), as decimal numbers.
 
