@@ -5,8 +5,8 @@ Taking f in the log domain keeps rows exact where f itself under- or overflows. 
     Jᵀg = h'(a) ∘ s ∘ (g − ⟨s, g⟩).
 
 With a null option, of h = 0 and value 0, the weights of the keys sum to less than one and Jᵀg has the same form. The
-shift by the largest logit counts the null option in: shifting by the largest key alone and adding a literal 1 is another
-map, which ignores shifts.
+null option counts when the largest h is taken out: shifting by the largest key alone and then adding a literal 1, as
+some code does, is another map, which ignores shifts.
 
 Deviation: the reference code divides by Σf + ε (1e-9 or 1e-8 in networks); we have no ε, so rows sum to one also when
 every f is far below it.
@@ -40,12 +40,12 @@ class Exponential(ScoreMap):
         x = self.h(xp, a)
         if self.null:
             x = hide(xp, x, visible, fill=float("-inf"))
-            x = xp.concat([x, xp.zeros_like(x[..., :1])], axis=-1)
-        elif visible is not None:
+            return _softmax(xp, xp.concat([x, xp.zeros_like(x[..., :1])], axis=-1))[..., :-1]
+        if visible is not None:
             # A row without a visible key stays finite here, so that no −∞ − (−∞) enters the backward pass.
             empty = ~xp.any(visible, axis=-1, keepdims=True)
             x = hide(xp, x, visible | empty, fill=float("-inf"))
-        return _softmax(xp, x)[..., : a.shape[-1]]
+        return _softmax(xp, x)
 
     def _pullback(self, xp: Any, a: Array, s: Array, g: Array, visible: Array | None) -> Array:
         return self.slope(xp, a) * s * covariance(xp, s, g)
