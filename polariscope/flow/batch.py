@@ -26,6 +26,20 @@ GONE = 1e-12
 """Weights up to this at a kink count as 0: exact ties die together."""
 
 
+NUDGE = 1e-6
+"""Relative size of the difference by which the decay of the velocity is measured."""
+
+
+def _dot(one: dict[str, Any], other: dict[str, Any]) -> np.ndarray:
+    """⟨one, other⟩ of every flow, (b,)."""
+    return sum((one[key] * other[key]).reshape(len(one[key]), -1).sum(1) for key in one)  # type: ignore[return-value]
+
+
+def _rows(factor: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """A factor for each flow, in a shape that multiplies its values."""
+    return factor.reshape(-1, *[1] * (values.ndim - 1))
+
+
 @dataclass(eq=False)
 class Batch:
     """Flows while they are being solved; every array has a leading axis of flows.
@@ -56,10 +70,25 @@ class Batch:
 
     def look(self) -> Observed:
         """What is kept of the states; flows that have come to rest end here."""
-        observed, left = observe(self.y, self.data, flow=self.flow)
-        for i in np.flatnonzero(self.alive() & (np.asarray(left) <= self.rtol)):
+        observed, v = jax.tree.map(np.asarray, observe(self.y, self.data, flow=self.flow))
+        for i in np.flatnonzero(self.alive() & (self._way_left(v) <= self.rtol)):
             self.ended[i] = "converged"
-        return jax.tree.map(np.asarray, observed)
+        return observed
+
+    def _way_left(self, v: dict[str, Any]) -> np.ndarray:
+        """How far the parameters will still move, if they are close to a minimum; infinite if they are not.
+
+        Near a minimum the velocity v decays at the rate λ of the slowest direction left in it, λ = -⟨v, v̇⟩/⟨v, v⟩, and
+        the way left is |v|/λ. Where decay is slower than exponential, as for the logistic loss, λ falls like 1/t and
+        the way left does not shrink. v̇ is a difference along v, to which rounding adds nothing that matters.
+        """
+        speed = np.sqrt(_dot(v, v))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            step = NUDGE * (1.0 + np.sqrt(_dot(self.y, self.y))) / np.where(speed > 0, speed, 1.0)
+            ahead = {key: self.y[key] + _rows(step, v[key]) * v[key] for key in v}
+            _, after = observe(ahead, self.data, flow=self.flow)
+            rate = -_dot(v, {key: (np.asarray(after[key]) - v[key]) for key in v}) / step / speed**2
+            return np.where(speed == 0, 0.0, np.where(rate > 0, speed / rate, np.inf))
 
     def advance(self, end: np.ndarray) -> None:
         """Every flow that goes on to its time in ``end`` (b,)."""
@@ -69,24 +98,22 @@ class Batch:
 
     def _stretch(self, todo: np.ndarray, end: np.ndarray, solver: str, max_steps: int) -> None:
         watch = self.flow.pieces and self.flow.charts.kinked
-        t, y, stats = self._integrate(np.where(todo, end, self.t), watch, solver, max_steps)
-        taken, self.y = stats["num_steps"], jax.tree.map(np.array, y)
+        t, self.y, stats = self._integrate(np.where(todo, end, self.t), watch, solver, max_steps)
+        taken = stats["num_steps"]
         self.steps += stats["num_accepted_steps"]
         self.rejected += stats["num_rejected_steps"]
         begun, self.t = self.t, np.where(todo, t, self.t)
         sound = np.all([(np.abs(v) < BOUND).reshape(len(t), -1).all(1) for v in self.y.values()], axis=0)
         for i in np.flatnonzero(todo & ~sound):
             self.ended[i] = "diverged"
-        short = todo & sound & (self.t < end)
-        if watch and short.any():
-            self._cross(short & (taken < max_steps), begun)
-        for i in np.flatnonzero(short & (taken >= max_steps)):
-            self._used_up(i)
+        if watch:
+            self._cross(todo & sound & (taken < max_steps), begun)
+        for i in np.flatnonzero(todo & sound & (self.t < end) & (taken >= max_steps)):
+            self._used_up(int(i))
 
     def _integrate(self, end: np.ndarray, watch: bool, solver: str, max_steps: int) -> tuple[Any, Any, Any]:
         how = {"flow": self.flow, "solver": solver, "max_steps": max_steps, "watch": watch}
-        found = integrate(self.y, self.t, end, self.data, self.rtol, **how)
-        return jax.tree.map(np.asarray, found)
+        return integrate(self.y, self.t, end, self.data, self.rtol, **how)  # pyright: ignore[reportArgumentType]
 
     def _used_up(self, i: int) -> None:
         """The next solver for a flow that used up its steps, if there is one that could help."""
@@ -102,7 +129,7 @@ class Batch:
         return properties is None or properties.smooth or self.flow.pieces
 
     def _cross(self, stopped: np.ndarray, begun: np.ndarray) -> None:
-        """Takes flows that were stopped at the end of a piece to the kink, and on to the next piece."""
+        """Takes flows whose piece ended in their last step back to the kink, and on to the next piece."""
         gone, pushed = (np.asarray(v) for v in edges(self.y, self.data, flow=self.flow))
         for i in np.flatnonzero(stopped & pushed.any(1)):
             self.ended[i] = "kink"
@@ -157,11 +184,12 @@ def batch_of(problems: Sequence[Problem], charts: Charts, rtol: float) -> Batch:
         np.array([charts.members.index(p.scores) for p in problems]),
         np.stack([p.where & (c.active(p.a0) if flow.pieces else True) for p, c in zip(problems, own, strict=True)]),
         np.stack([np.sign(p.a0) for p in problems]),
-        np.stack(
-            [p.where & c.edge(p.a0) if flow.pieces else p.where & False for p, c in zip(problems, own, strict=True)]
-        ),
+        np.stack([p.where & c.edge(p.a0) & flow.pieces for p, c in zip(problems, own, strict=True)]),
     )
-    count = len(problems)
-    zeros = [np.zeros(count), *(np.zeros(count, int) for _ in range(3))]
     y = stacked([{k: p.parameters[k] for k in names} for p in problems])
-    return Batch(problems, flow, rtol, y, data, *zeros, [None] * count, [[] for _ in problems])
+    count = len(problems)
+    none: list[str | None] = [None] * count
+    zero = [np.zeros(count, int) for _ in range(3)]
+    return Batch(
+        problems, flow, rtol, y, data, np.zeros(count), zero[0], zero[1], zero[2], none, [[] for _ in problems]
+    )

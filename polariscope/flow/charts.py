@@ -1,7 +1,7 @@
 r"""Coordinates in which a score map is smooth, so that flows are solved piece by piece and neither stall nor stiffen.
 
 relu, L1, sparsemax and the elementwise relu are smooth as long as the same keys have weight: there they equal a smooth
-map of these keys alone. A key whose weight falls to 0 stays there (see `docs/theory.md`), so a flow is a chain of smooth
+map of these keys alone. A key whose weight falls to 0 stays there (see `docs/flow.md`), so a flow is a chain of smooth
 pieces, each on fewer keys. The smooth map is defined beyond the kink too, so a step may overshoot it and be cut back.
 
 a²/Σa² is softmax(q) with q = log a². Losers' q falls like a power of path time where a itself decays faster and faster,
@@ -95,7 +95,7 @@ class Support(Chart):
         return self.of(a) > 0
 
     def mean_payoff(self, s: Any, payoff: Any, where: Any) -> Any:
-        return (payoff * where).sum() / where.sum()
+        return (payoff * where.astype(payoff.dtype)).sum() / where.sum().astype(payoff.dtype)
 
 
 class Absolute(Chart):

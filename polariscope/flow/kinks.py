@@ -26,7 +26,7 @@ def undecided(track: Track) -> None:
     n, where = len(track.problem.a0), track.where
     if not where.any():
         return
-    s, u, _ = states(track.chart, np.float64(track.x), track.D, track.q, where)
+    s, u, _ = states(track.chart, np.array(track.x), track.D, track.q, where)
     push = (u - track.chart.mean_payoff(s, u, where))[:n]
     keys = np.flatnonzero(track.chart.edge(track.problem.a0) & track.problem.where & (push > 0))
     if len(keys):
@@ -75,7 +75,8 @@ def _cut_one(row: Track, taken: Any, place: tuple[int, int], D: np.ndarray, q: n
     def least(at: float) -> float:
         return float(weights(at)[row.where].min()) - row.chart.floor
 
-    at = float(brentq(least, 0.0, 1.0, xtol=1e-14)) if least(0.0) > 0 else 1e-9
+    root: Any = brentq(least, 0.0, 1.0, xtol=1e-14) if least(0.0) > 0 else 1e-9
+    at = float(root)
     taken.x[i, step + 1] = taken.x[i, step] + at * (taken.x[i, step + 1] - taken.x[i, step])
     taken.D[i, step + 1], taken.q[i, step + 1] = basis(at) @ D, basis(at) @ q
     return np.flatnonzero(row.where & (weights(at) <= GONE))

@@ -10,25 +10,27 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from polariscope.flow.charts import Charts
-from polariscope.flow.compiling import QUICK
+from polariscope.flow.compiling import QUICK, few_or_many, one_and_many
 from polariscope.flow.losses._loss import Loss
 from polariscope.flow.models._model import Model
 
 SOLVERS = {"explicit": diffrax.Dopri8(), "implicit": diffrax.Kvaerno5()}
 PUSH = 1e-6
 """How far above the mean, relative to the largest, a payoff counts as pushing a key off the edge it rests on."""
+FAINT = 1e-8
+"""And absolutely, per size of V: what is below rounding errors of the state says nothing."""
 Trained = Mapping[str, Array]
 
 
 class Observed(NamedTuple):
     """What is kept of a state: s, a, V's column norms and projections Vᵀβ* (n,), ℓ and log ℓ."""
 
-    s: Array
-    a: Array
-    column_norms: Array
-    u: Array
-    objective: Array
-    log_objective: Array
+    s: Any
+    a: Any
+    column_norms: Any
+    u: Any
+    objective: Any
+    log_objective: Any
 
 
 class Data(NamedTuple):
@@ -73,7 +75,7 @@ class Flow(NamedTuple):
 
     def velocity(self, t: Any, y: Trained, data: Data) -> Trained:
         """-∇L."""
-        return jax.tree.map(jnp.negative, jax.grad(self.objective)(y, data))
+        return _velocity(self, y, data)
 
     def observe(self, y: Trained, data: Data) -> Observed:
         """What is kept of a state."""
@@ -95,33 +97,23 @@ class Flow(NamedTuple):
         s = self.weights(y, data)
         payoff = -y["V"].T @ jax.grad(lambda beta: self.loss.value(beta, data.loss))(y["V"] @ s)
         above = payoff - self.charts.mean_payoff(data.which, s, payoff, data.where)
-        return data.edge & (above > PUSH * jnp.abs(payoff).max())
+        least = PUSH * jnp.abs(payoff).max() + FAINT * (1.0 + jnp.abs(y["V"]).max())
+        return data.edge & (above > least)
 
     def stop(self, t: Any, y: Trained, data: Data, **_: Any) -> Array:
         """Whether the smooth piece has ended."""
         return jnp.any(self.gone(y, data) < 0) | jnp.any(self.pushed(y, data))
 
-    def way_left(self, y: Trained, data: Data) -> Array:
-        """How far the parameters will still move, if they are close to a minimum; infinite if they are not.
 
-        Near a minimum the velocity v decays at the rate λ of the slowest direction left in it, λ = -⟨v, v̇⟩/⟨v, v⟩, and
-        the way left is |v|/λ. Where decay is slower than exponential, as for the logistic loss, λ falls like 1/t and
-        the way left does not shrink.
-        """
-        move = partial(self.velocity, None)
-        v, acceleration = jax.jvp(lambda y: move(y, data), (y,), (move(y, data),))
-        square, rate = _dot(v, v), -_dot(v, acceleration)
-        return jnp.where(square == 0, 0.0, jnp.where(rate > 0, square**1.5 / jnp.where(rate > 0, rate, 1.0), jnp.inf))
-
-
-def _dot(one: Trained, other: Trained) -> Array:
-    return sum((jnp.vdot(one[key], other[key]) for key in one), jnp.zeros(()))
+@partial(jax.jit, static_argnums=0)  # traced once for the many places where it is called
+def _velocity(flow: Flow, y: Trained, data: Data) -> Trained:
+    return jax.tree.map(jnp.negative, jax.grad(flow.objective)(y, data))
 
 
 @partial(jax.jit, static_argnames="flow", compiler_options=QUICK)
-def observe(y: Trained, data: Data, *, flow: Flow) -> tuple[Observed, Array]:
-    """What is kept of states, and how far they will still move; every argument has a leading axis of flows."""
-    return jax.vmap(lambda y, data: (flow.observe(y, data), flow.way_left(y, data)))(y, data)
+def observe(y: Trained, data: Data, *, flow: Flow) -> tuple[Observed, Trained]:
+    """What is kept of states, and their velocities; every argument has a leading axis of flows."""
+    return jax.vmap(lambda y, data: (flow.observe(y, data), flow.velocity(None, y, data)))(y, data)
 
 
 @partial(jax.jit, static_argnames="flow", compiler_options=QUICK)
@@ -130,7 +122,6 @@ def edges(y: Trained, data: Data, *, flow: Flow) -> tuple[Array, Array]:
     return jax.vmap(lambda y, data: (flow.gone(y, data), flow.pushed(y, data)))(y, data)
 
 
-@partial(jax.jit, static_argnames=("flow", "solver", "max_steps", "watch"), compiler_options=QUICK)
 def integrate(
     y: Trained, t: Array, end: Array, data: Data, rtol: float, *, flow: Flow, solver: str, max_steps: int, watch: bool
 ) -> tuple[Array, Trained, Mapping[str, Array]]:
@@ -148,22 +139,27 @@ def integrate(
     Returns:
         the times reached, the parameters there, diffrax's statistics.
     """
+    return few_or_many(_one, _many, (y, t, end, data), rtol, flow=flow, solver=solver, max_steps=max_steps, watch=watch)
 
-    def one(y: Trained, t: Array, end: Array, data: Data) -> tuple[Array, Trained, Mapping[str, Array]]:
-        solution = diffrax.diffeqsolve(
-            diffrax.ODETerm(flow.velocity),
-            SOLVERS[solver],
-            t0=t,
-            t1=end,
-            dt0=None,
-            y0=y,
-            args=data,
-            stepsize_controller=diffrax.PIDController(rtol=rtol, atol=rtol),
-            max_steps=max_steps,
-            event=diffrax.Event(flow.stop) if watch else None,
-            throw=False,
-        )
-        assert solution.ts is not None
-        return solution.ts[0], jax.tree.map(lambda leaf: leaf[0], solution.ys), solution.stats
 
-    return jax.vmap(one)(y, t, end, data)
+def _solve(
+    y: Trained, t: Array, end: Array, data: Data, rtol: float, flow: Flow, solver: str, max_steps: int, watch: bool
+) -> tuple[Array, Trained, Mapping[str, Array]]:
+    solution = diffrax.diffeqsolve(
+        diffrax.ODETerm(flow.velocity),
+        SOLVERS[solver],
+        t0=t,
+        t1=end,
+        dt0=None,
+        y0=y,
+        args=data,
+        stepsize_controller=diffrax.PIDController(rtol=rtol, atol=rtol),
+        max_steps=max_steps,
+        event=diffrax.Event(flow.stop) if watch else None,
+        throw=False,
+    )
+    assert solution.ts is not None
+    return solution.ts[0], jax.tree.map(lambda leaf: leaf[0], solution.ys), solution.stats
+
+
+_one, _many = one_and_many(_solve, ("flow", "solver", "max_steps", "watch"))

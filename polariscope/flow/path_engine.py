@@ -13,7 +13,8 @@ from polariscope.flow import path_time
 from polariscope.flow.charts import Charts, declares, masks
 from polariscope.flow.checks import check_path
 from polariscope.flow.clock import Steps, coefficients
-from polariscope.flow.compiling import QUICK
+from polariscope.flow.compiling import FEW as ONE_BY_ONE
+from polariscope.flow.compiling import QUICK, few_or_many, one_and_many
 from polariscope.flow.kinks import cut, leave, undecided
 from polariscope.flow.problem import Problem
 from polariscope.flow.result import Path, Result, blanked, joined, result_from
@@ -58,12 +59,7 @@ def solve_group(problems: Sequence[Problem], rtol: float) -> Iterator[tuple[int,
             yield from ((i, _result(path, rtol)) for i, path in zip(chunk, paths, strict=True))
 
 
-@partial(jax.jit, static_argnames=("charts", "max_steps"), compiler_options=QUICK)
-def _integrate(
-    x: Array, D: Array, q: Array, leg: path_time.Leg, rtol: float, charts: Charts, max_steps: int
-) -> path_time.Taken:
-    one = partial(path_time.integrate, charts=charts, rtol=rtol, max_steps=max_steps)
-    return jax.vmap(one)(x, D, q, leg)
+_one, _many = one_and_many(path_time.integrate, ("charts", "max_steps"))
 
 
 @partial(jax.jit, static_argnames="charts", compiler_options=QUICK)
@@ -77,7 +73,8 @@ def follow(problems: Sequence[Problem], n: int, rtol: float) -> list[Solved]:
     tracks = [track_of(p, n) for p in problems]
     for track in tracks:
         undecided(track)
-    size, rounds = 1 << (len(problems) - 1).bit_length(), []
+    size = 1 << (len(problems) - 1).bit_length() if len(problems) > ONE_BY_ONE else 1
+    rounds: list[Pieces] = []
     todo = list(range(len(tracks)))
     while todo:
         rounds += _round(tracks, todo, charts, INTERNAL * rtol, size)
@@ -91,10 +88,11 @@ def _round(tracks: Sequence[Track], todo: list[int], charts: Charts, rtol: float
     Paths are followed ``size`` at a time (the last one repeated), so that later rounds compile nothing.
     """
     rows = [tracks[i] for i in todo]
-    leg = _legs([*rows, *[rows[-1]] * (size - len(rows))], charts)
-    start = [np.stack([getattr(r, key) for r in [*rows, *[rows[-1]] * (size - len(rows))]]) for key in ("x", "D", "q")]
-    taken = jax.tree.map(lambda v: np.asarray(v)[: len(rows)], _integrate(*start, leg, rtol, charts, MAX_STEPS))
-    taken = taken._replace(x=taken.x.copy(), D=taken.D.copy(), q=taken.q.copy())
+    filled = [*rows, *[rows[-1]] * (size - len(rows))]
+    leg = _legs(filled, charts)
+    start = [np.stack([getattr(r, key) for r in filled]) for key in ("x", "D", "q")]
+    taken = few_or_many(_one, _many, (*start, leg), rtol, charts=charts, max_steps=MAX_STEPS)
+    taken = jax.tree.map(lambda v: np.array(v[: len(rows)]), taken)
     path, step = np.nonzero(np.arange(taken.x.shape[1] - 1) < taken.accepted[:, None])
 
     def refine(path: np.ndarray, step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -135,7 +133,7 @@ def _legs(rows: Sequence[Track], charts: Charts) -> path_time.Leg:
         np.array([r.norm for r in rows]),
         np.array([r.margin for r in rows]),
         np.full(len(rows), path_time.FURTHEST),
-    )  # pyright: ignore[reportArgumentType]
+    )
 
 
 def _points(taken: Any, path: np.ndarray, step: np.ndarray, leg: Any, charts: Charts) -> tuple[np.ndarray, np.ndarray]:
@@ -159,7 +157,8 @@ def _move(rows: Sequence[Track], taken: Any, path: np.ndarray, pieces: tuple[np.
     """Puts every track at the end of its leg, says whether it ended there, and returns log t after each step."""
     link = rows[0].problem.loss.link
     assert link is not None
-    steps = Steps(*pieces, np.log(np.array([r.norm for r in rows]))[path], link)
+    left, right, flat, growing = pieces
+    steps = Steps(left, right, flat, growing, np.log(np.array([r.norm for r in rows]))[path], link)
     lengths = steps.log_lengths()
     log_t, edges = np.empty(len(lengths)), np.searchsorted(path, np.arange(len(rows) + 1))
     for index, row in enumerate(rows):

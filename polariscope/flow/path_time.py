@@ -10,6 +10,7 @@ grows like τ̂ while its weight tends to 1, so D stays bounded, and q moves lik
 few steps. Integrating û itself costs twelve a decade.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import diffrax
@@ -36,11 +37,11 @@ class Leg(NamedTuple):
     ``margin`` is the last margin wanted; ``furthest`` the last x.
     """
 
-    which: Array
-    where: Array
-    norm: Array
-    margin: Array
-    furthest: Array
+    which: Any
+    where: Any
+    norm: Any
+    margin: Any
+    furthest: Any
 
 
 class Taken(NamedTuple):
@@ -67,7 +68,11 @@ def field(x: Any, state: State, args: tuple[Charts, Leg]) -> State:
     If the weights sum to one, Jᵀ1 = 0, so û may be measured from the winner's; if σ ignores shifts, J1 = 0, so dq may.
     """
     charts, leg = args
-    D, q = state
+    return _field(charts, leg, x, *state)
+
+
+@partial(jax.jit, static_argnums=0)  # traced once for the many places where it is called
+def _field(charts: Charts, leg: Leg, x: Any, D: Array, q: Array) -> State:
     s = charts.weights(leg.which, q, leg.where)
     u = D + jnp.expm1(x) * s
     winner = jnp.argmax(s)
@@ -82,13 +87,17 @@ def field(x: Any, state: State, args: tuple[Charts, Leg]) -> State:
 def _stop(x: Any, y: State, args: tuple[Charts, Leg], **_: Any) -> Array:
     """Whether the margin wanted is passed, or a key whose chart is kinked has lost its weight."""
     charts, leg = args
-    D, q = y
+    return _stopped(charts, leg, x, *y)
+
+
+@partial(jax.jit, static_argnums=0)
+def _stopped(charts: Charts, leg: Leg, x: Any, D: Array, q: Array) -> Array:
     s = charts.weights(leg.which, q, leg.where)
     far = leg.norm * jnp.vdot(D + jnp.expm1(x) * s, s) >= leg.margin
     return far | jnp.any(leg.where & (s <= charts.floor(leg.which)))
 
 
-def integrate(x: Array, D: Array, q: Array, leg: Leg, charts: Charts, rtol: float, max_steps: int) -> Taken:
+def integrate(x: Array, D: Array, q: Array, leg: Leg, rtol: float, charts: Charts, max_steps: int) -> Taken:
     """One path from (x, D, q) until it is to stop, after one step at least.
 
     Args:
@@ -113,7 +122,8 @@ def integrate(x: Array, D: Array, q: Array, leg: Leg, charts: Charts, rtol: floa
     assert solution.ts is not None
     assert solution.ys is not None
     count = solution.stats["num_accepted_steps"]
-    return Taken(solution.ts, *solution.ys, count, solution.result._value, solution.stats)
+    D, q = solution.ys
+    return Taken(solution.ts, D, q, count, solution.result._value, solution.stats)
 
 
 def inside(x: Array, to: Array, D: Array, q: Array, leg: Leg, charts: Charts) -> State:

@@ -85,10 +85,8 @@ def _read(raw: Mapping[str, Any], name: str, t: Any, log_t: Any) -> Problem:
     data = {key: _needed(raw, loss, key, len(shape)) for key, shape in loss.needs.items()}
     _check_shapes(model, loss, parameters, data)
     loss.check(data, len(parameters["V"]))
-    scores, where = (
-        _score_map(raw["scores"], raw.get("temperature")),
-        _visible(raw.get("where"), parameters["V"].shape[1]),
-    )
+    scores = _score_map(raw["scores"], raw.get("temperature"))
+    where = _visible(raw.get("where"), parameters["V"].shape[1])
     if not where.all() and not masks(scores):
         raise InputError(
             "where", got="a mask with a function of your own", expected="a registered score map", fix="leave it out"
@@ -151,7 +149,7 @@ class _OfBeta:
 
 
 def _score_map(scores: Any, temperature: Any) -> Any:
-    score_map = scores if callable(scores) else score_maps.get(scores)
+    score_map: Any = scores if callable(scores) else score_maps.get(scores)
     return score_map if temperature is None else score_maps.temperature(score_map, temperature)
 
 

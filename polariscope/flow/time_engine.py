@@ -10,6 +10,7 @@ from polariscope.errors import InputError
 from polariscope.flow.batch import PLAN, Batch, batch_of
 from polariscope.flow.charts import Charts, declares
 from polariscope.flow.checks import check_path
+from polariscope.flow.compiling import FEW
 from polariscope.flow.ordinary_time import Observed
 from polariscope.flow.problem import Problem
 from polariscope.flow.result import Path, Result, blanked, result_from
@@ -48,7 +49,7 @@ def group_key(problem: Problem) -> tuple[Any, ...]:
 def solve_group(problems: Sequence[Problem], rtol: float) -> Iterator[tuple[int, Result]]:
     """Results of problems with one `group_key`, each with its place in the list."""
     charts = Charts(tuple(dict.fromkeys(p.scores for p in problems)))
-    size = min(1 << (len(problems) - 1).bit_length(), TOGETHER)
+    size = min(1 << (len(problems) - 1).bit_length(), TOGETHER) if len(problems) > FEW else len(problems)
     for first in range(0, len(problems), size):
         members = list(problems[first : first + size])
         # The last one is repeated, so that a shorter batch compiles nothing.
@@ -94,11 +95,11 @@ def _result(
 ) -> Result:
     """The result of flow ``i``, which ended at the look before ``end``."""
     ended, cut = batch.ended[i], None
-    times, seen = times[:end], seen[:end]
+    times, seen = times[:end], list(seen[:end])
     if ended in ("kink", "step limit", "diverged"):
         cut = len(times) - 1  # the last look was taken where the flow ended, before the time it was meant for
     times, places = np.unique(times[:cut], return_index=True)
-    seen = [seen[k] for k in places]
+    seen = [seen[int(k)] for k in places]
     if not seen:  # not even the start could be looked at in time
         times, seen = np.zeros(1), [_nothing(batch.look(), i)]
     wanted = np.exp(problem.log_t)
@@ -106,7 +107,7 @@ def _result(
         path = _path(problem, np.log(times), seen)
     place = np.searchsorted(times, wanted).clip(max=len(times) - 1)
     reached = (wanted <= times[-1]) | (ended == "converged")
-    asked = blanked(_path(problem, problem.log_t, [seen[k] for k in place]), reached)
+    asked = blanked(_path(problem, problem.log_t, [seen[int(k)] for k in place]), reached)
     status, message = _status(batch, i, float(times[-1]), reached)
     if not np.isfinite(asked.at(reached).s).all() or np.isnan(asked.at(reached).objective).any():
         status, message = "diverged", f"The path leaves what numbers can hold before t = {times[-1]:.6g}."
