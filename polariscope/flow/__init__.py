@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from polariscope.flow import checks, identities, losses, models, presets
     from polariscope.flow.identities import predictor_residual, replicator_residual
+    from polariscope.flow.one_curve import shared_path
     from polariscope.flow.presets import preset, random_problem
     from polariscope.flow.problem import read_problem, read_problems
     from polariscope.flow.result import Path, Result
@@ -27,6 +28,7 @@ _NAMES = {
     "random_problem": "presets",
     "replicator_residual": "identities",
     "predictor_residual": "identities",
+    "shared_path": "one_curve",
 }
 _MODULES = ("checks", "losses", "models", "presets", "identities")
 __all__ = [
@@ -43,6 +45,7 @@ __all__ = [
     "read_problem",
     "read_problems",
     "replicator_residual",
+    "shared_path",
     "solve",
     "solve_many",
 ]

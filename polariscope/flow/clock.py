@@ -60,15 +60,19 @@ class Steps:
         at = np.clip(2 * (x - self.left[step]) / self.length(step) - 1, -1.0, 1.0)
         return np.cos(np.arange(DEGREE + 1) * np.arccos(at)[..., None])
 
-    def rate(self, step: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """φ and dφ/dx at points of the steps."""
+    def at(self, step: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The margin m and dm/dx at points of the steps."""
         basis, per = self.basis(step, x), 2 / self.length(step)
         (flat, flat_slope), (growing, growing_slope) = (
             ((basis * c[step]).sum(-1), (basis * (c[step] @ _DERIVATIVE.T)).sum(-1) * per)
             for c in (self.flat, self.growing)
         )
-        m = flat + np.expm1(x) * growing
         slope = flat_slope + np.expm1(x) * growing_slope + np.exp(x) * growing
+        return flat + np.expm1(x) * growing, slope
+
+    def rate(self, step: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """φ and dφ/dx at points of the steps."""
+        m, slope = self.at(step, x)
         return self.link.log_slowness(m) + x, self.link.slope(m) * slope + 1.0
 
     def log_piece(self, step: np.ndarray, x: np.ndarray) -> np.ndarray:
