@@ -86,9 +86,12 @@ class Steps:
         with np.errstate(divide="ignore"):
             return logsumexp(phi, b=sizes * _WEIGHTS, axis=(1, 2)) - self.log_scale[step]
 
-    def log_lengths(self) -> np.ndarray:
-        """log of the time that each step takes, (m,)."""
-        return self.log_piece(np.arange(len(self.left)), self.right)
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """log of the least and the most time that steps can take, each (m,), for a margin that grows along them."""
+        every = np.arange(len(self.left))
+        with np.errstate(divide="ignore"):
+            wide = np.log(self.right - self.left) - self.log_scale
+        return self.rate(every, self.left)[0] + wide, self.rate(every, self.right)[0] + wide
 
     def find(self, step: np.ndarray, start: np.ndarray, log_t: np.ndarray) -> np.ndarray:
         """x at which each log t is reached in its step, which starts at log t = ``start``; by Newton in a bracket."""
