@@ -1,0 +1,130 @@
+"""A flow's path as a curve: dense points of s, whatever the clock, and the distance of other points from it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+from scipy.spatial import KDTree
+
+from polariscope.errors import InputError
+from polariscope.flow import path_engine
+from polariscope.flow.maps import weights
+from polariscope.flow.problem import read_problem
+from polariscope.flow.solver import solve
+from polariscope.flow.time_engine import LAST
+
+FIRST, ROUNDS = 96, 6
+"""Times of the first pass over a path, and how often they are refined."""
+LARGEST_GAP = 0.005
+"""Solved points whose weights differ by more are given one between them."""
+POINTS, BETWEEN = 8192, 128
+"""Points of the curve, at equal lengths; and points looked at around the nearest of them."""
+FAR = 1e6
+"""log t to which a path is followed that is solved in path time."""
+
+
+@dataclass(frozen=True, eq=False)
+class DensePath:
+    """The curve t ↦ s(t), from t = 0 to the end that was solved.
+
+    Attributes:
+        r: log(1 + log(1 + t/t₀)) at the points, (p,). log_t0: log t₀.
+        s: (p, n), at equal lengths along the curve in the maximum norm.
+        spline: s as a function of r.
+        spacing: the largest distance between neighbours.
+        error: the largest error of the spline halfway between solved points, before those were added to it.
+        status: of the flow that made it.
+    """
+
+    r: np.ndarray
+    log_t0: float
+    s: np.ndarray
+    spline: Any
+    spacing: float
+    error: float
+    status: str
+
+    @property
+    def log_t(self) -> np.ndarray:
+        """log t of the points, (p,)."""
+        return log_time(self.r, self.log_t0)
+
+    @cached_property
+    def tree(self) -> KDTree:
+        """The points, for searching."""
+        return KDTree(self.s)
+
+    def nearest(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """min over t of max|s - s(t)| for points (m, n), and log t there, both (m,); NaN for NaN.
+
+        The nearest of the points is found, then the curve between its neighbours is searched.
+        """
+        distance, where = np.full((2, len(s)), np.nan)
+        for i in np.flatnonzero(np.isfinite(s).all(axis=1)):
+            index = int(self.tree.query(s[i], p=np.inf)[1])
+            ends = self.r[[max(index - 1, 0), min(index + 1, len(self.r) - 1)]]
+            r = np.append(np.linspace(*ends, BETWEEN + 1), self.r[index])
+            far = np.abs(self.spline(r) - s[i]).max(axis=1)
+            best = int(far.argmin())
+            distance[i], where[i] = far[best], log_time(r[best], self.log_t0)
+        return distance, where
+
+
+def log_time(r: Any, log_t0: float) -> Any:
+    """log t of r = log(1 + log(1 + t/t₀))."""
+    q = np.expm1(r)
+    with np.errstate(divide="ignore"):
+        return log_t0 + q + np.log(-np.expm1(-q))
+
+
+def dense_path(problem: Mapping[str, Any], first: float, last: float, rtol: float) -> DensePath:
+    """The path of a problem's flow.
+
+    Args:
+        problem: as for `solve`; its times are not used.
+        first: t₀, below which t is looked at linearly, above it in log t and then in log log t.
+        last: the time to which it is followed; paths solved in path time are followed to log t = `FAR`.
+    """
+    read = read_problem(problem, t=[last])
+    log_t0 = float(np.log(first))
+    log_last = FAR if path_engine.serves(read) else min(float(np.log(last)), LAST - 1)
+    r, s = np.zeros(1), np.asarray(weights(read.scores, read.model.logits(read.V0, read.a0)))[None]
+    new = np.linspace(0, np.log1p(np.logaddexp(0.0, log_last - log_t0)), FIRST)[1:]
+    said = ""
+    for _ in range(ROUNDS):
+        solved = solve(problem, log_t=log_time(new, log_t0), rtol=rtol)
+        said = said or solved.status
+        r, s = _merged(r, s, new, solved.s)
+        new = _middles(r)[np.abs(np.diff(s, axis=0)).max(axis=1) > LARGEST_GAP]
+        if len(new) == 0:
+            break
+    if len(r) < 2:
+        raise InputError(f"flow of {read.name}", got=solved.message, expected="a path to compare with", fix="see solve")
+    between = solve(problem, log_t=log_time(_middles(r), log_t0), rtol=rtol).s
+    error = float(np.abs(CubicSpline(r, s)(_middles(r)) - between).max())
+    r, s = _merged(r, s, _middles(r), between)
+    return _at_equal_lengths(r, s, log_t0, error, said)
+
+
+def _middles(r: np.ndarray) -> np.ndarray:
+    return (r[1:] + r[:-1]) / 2
+
+
+def _merged(r: np.ndarray, s: np.ndarray, more: np.ndarray, more_s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All points in order, without those that were not reached."""
+    good = np.isfinite(more_s).all(axis=1)
+    order = np.argsort(np.append(r, more[good]))
+    return np.append(r, more[good])[order], np.concatenate([s, more_s[good]])[order]
+
+
+def _at_equal_lengths(r: np.ndarray, s: np.ndarray, log_t0: float, error: float, status: str) -> DensePath:
+    spline = CubicSpline(r, s)
+    fine = np.unique(np.concatenate([np.linspace(a, b, 17) for a, b in zip(r[:-1], r[1:], strict=True)]))
+    length = np.append(0.0, np.cumsum(np.abs(np.diff(spline(fine), axis=0)).max(axis=1)))
+    at = np.interp(np.linspace(0, length[-1], POINTS), length, fine)
+    points = spline(at)
+    spacing = float(np.abs(np.diff(points, axis=0)).max())
+    return DensePath(at, log_t0, points, spline, spacing, error, status)
