@@ -65,8 +65,8 @@ class DensePath:
         distance, where = np.full((2, len(s)), np.nan)
         for i in np.flatnonzero(np.isfinite(s).all(axis=1)):
             index = int(self.tree.query(s[i], p=np.inf)[1])
-            ends = self.r[[max(index - 1, 0), min(index + 1, len(self.r) - 1)]]
-            r = np.append(np.linspace(*ends, BETWEEN + 1), self.r[index])
+            low, high = self.r[max(index - 1, 0)], self.r[min(index + 1, len(self.r) - 1)]
+            r = np.append(np.linspace(low, high, BETWEEN + 1), self.r[index])
             far = np.abs(self.spline(r) - s[i]).max(axis=1)
             best = int(far.argmin())
             distance[i], where[i] = far[best], log_time(r[best], self.log_t0)
@@ -93,20 +93,19 @@ def dense_path(problem: Mapping[str, Any], first: float, last: float, rtol: floa
     log_last = FAR if path_engine.serves(read) else min(float(np.log(last)), LAST - 1)
     r, s = np.zeros(1), np.asarray(weights(read.scores, read.model.logits(read.V0, read.a0)))[None]
     new = np.linspace(0, np.log1p(np.logaddexp(0.0, log_last - log_t0)), FIRST)[1:]
-    said = ""
+    whole = solve(problem, log_t=log_time(new, log_t0), rtol=rtol)
+    r, s = _merged(r, s, new, whole.s)
+    if len(r) < 2:
+        raise InputError(f"flow of {read.name}", got=whole.message, expected="a path to compare with", fix="see solve")
     for _ in range(ROUNDS):
-        solved = solve(problem, log_t=log_time(new, log_t0), rtol=rtol)
-        said = said or solved.status
-        r, s = _merged(r, s, new, solved.s)
         new = _middles(r)[np.abs(np.diff(s, axis=0)).max(axis=1) > LARGEST_GAP]
         if len(new) == 0:
             break
-    if len(r) < 2:
-        raise InputError(f"flow of {read.name}", got=solved.message, expected="a path to compare with", fix="see solve")
+        r, s = _merged(r, s, new, solve(problem, log_t=log_time(new, log_t0), rtol=rtol).s)
     between = solve(problem, log_t=log_time(_middles(r), log_t0), rtol=rtol).s
     error = float(np.abs(CubicSpline(r, s)(_middles(r)) - between).max())
     r, s = _merged(r, s, _middles(r), between)
-    return _at_equal_lengths(r, s, log_t0, error, said)
+    return _at_equal_lengths(r, s, log_t0, error, whole.status)
 
 
 def _middles(r: np.ndarray) -> np.ndarray:
@@ -122,7 +121,7 @@ def _merged(r: np.ndarray, s: np.ndarray, more: np.ndarray, more_s: np.ndarray) 
 
 def _at_equal_lengths(r: np.ndarray, s: np.ndarray, log_t0: float, error: float, status: str) -> DensePath:
     spline = CubicSpline(r, s)
-    fine = np.unique(np.concatenate([np.linspace(a, b, 17) for a, b in zip(r[:-1], r[1:], strict=True)]))
+    fine = np.unique(np.linspace(r[:-1], r[1:], 17))
     length = np.append(0.0, np.cumsum(np.abs(np.diff(spline(fine), axis=0)).max(axis=1)))
     at = np.interp(np.linspace(0, length[-1], POINTS), length, fine)
     points = spline(at)
