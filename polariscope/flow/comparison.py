@@ -15,6 +15,7 @@ from polariscope.flow.result import Result, entropy
 from polariscope.flow.solver import solve_many
 from polariscope.flow.ties import leader
 from polariscope.flow.time_engine import BOUND
+from polariscope.flow.times import untimed
 
 CLOCKS = ("effective", "steps")
 BEYOND = 1e3
@@ -106,13 +107,13 @@ def compare_many(
         if not isinstance(value, int | np.integer) or value < 1:
             raise InputError(what, got=repr(value), expected="a positive integer", fix=f"choose other {what}")
     one, eta = get(optimizer), _step_sizes(step_sizes)
-    untimed = {key: value for key, value in problem.items() if key not in ("t", "log_t")}
+    timeless = untimed(problem)
     k = np.unique(np.append(0, np.geomspace(1, steps, saves).round().astype(int)))
     times = eta[:, None] * k * (one.clock if clock == "effective" else 1.0)
-    read = read_problem(untimed, t=times[0])
+    read = read_problem(timeless, t=times[0])
     found = run(read, one, eta, k)
-    flows = solve_many([untimed | {"t": t} for t in times], rtol=rtol)
-    path = dense_path(untimed, times[:, 1].min(), BEYOND * times.max(), rtol)
+    flows = solve_many([timeless | {"t": t} for t in times], rtol=rtol)
+    path = dense_path(timeless, times[:, 1].min(), BEYOND * times.max(), rtol)
     runs = [Run(*parts) for parts in zip(*found, strict=True)]
     return [
         _comparison(read, one, float(e), clock, k, t, seen, flow, path)

@@ -18,6 +18,7 @@ from polariscope.flow.problem import Problem, read_problem
 from polariscope.flow.result import Result
 from polariscope.flow.solver import solve_many
 from polariscope.flow.ties import leader
+from polariscope.flow.times import untimed
 
 RTOL = 1e-9
 TIE = 10 * RTOL
@@ -57,19 +58,17 @@ def outcomes(problems: Sequence[Mapping[str, Any]], log_t: Any = None) -> list[O
     results = solve_many(timed, rtol=RTOL)
     winners = [_final(*pair) for pair in zip(read, results, strict=True)]
     between = {i: _bracket(read[i], results[i], w) for i, w in enumerate(winners) if w >= 0}
-    open_ = [i for i, ends in between.items() if ends[0] < ends[1]]
-    finer = solve_many([timed[i] | {"log_t": np.linspace(*between[i], FINER)} for i in open_], rtol=RTOL)
-    settled = {i: ends[0] for i, ends in between.items()}
-    settled |= {i: _crossing(result, winners[i]) for i, result in zip(open_, finer, strict=True)}
+    settled = {i: low for i, (low, _) in between.items()}
+    unsettled = [i for i, (low, high) in between.items() if low < high]
+    if unsettled:
+        # All of them once more, most at one look: a list of the same length needs no new compilation.
+        times = [np.linspace(*between[i], FINER) if i in unsettled else one.log_t[:1] for i, one in enumerate(read)]
+        finer = solve_many([p | {"log_t": t} for p, t in zip(timed, times, strict=True)], rtol=RTOL)
+        settled |= {i: _crossing(finer[i], winners[i]) for i in unsettled}
     return [
         Outcome(w, settled.get(i, np.nan), w >= 0 and _certain(read[i], results[i], w), results[i].status)
         for i, w in enumerate(winners)
     ]
-
-
-def untimed(problem: Mapping[str, Any]) -> dict[str, Any]:
-    """A problem without its times."""
-    return {key: value for key, value in problem.items() if key not in ("t", "log_t")}
 
 
 def looks(problem: Mapping[str, Any]) -> np.ndarray:

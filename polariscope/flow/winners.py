@@ -9,9 +9,10 @@ import numpy as np
 from scipy.stats import binomtest
 
 from polariscope.errors import InputError
-from polariscope.flow.outcomes import SAME, Outcome, outcomes, start_weights, untimed
+from polariscope.flow.outcomes import SAME, Outcome, outcomes, start_weights
 from polariscope.flow.problem import Problem, read_problem
 from polariscope.flow.ties import leader
+from polariscope.flow.times import untimed
 
 
 @dataclass(frozen=True)
