@@ -18,11 +18,11 @@ def rows(name: str, label: str, problem: dict) -> pd.DataFrame:
     """Both distances of one optimizer, step by step."""
     run = flow.compare(problem, name, ETA, STEPS)
     print(f"{label}: {run.message} Winner {run.winner}, of the flow {run.flow_winner}.")
-    parts = {"at the same time": run.distance, "from the path": run.path_distance}
+    floor = run.path_error + run.path_spacing / 2  # smaller distances from the path are not known
+    known = np.where(run.path_distance > floor, run.path_distance, np.nan)
+    parts = {"at the same time": run.distance, "from the path": known}
     tables = [pd.DataFrame({"k": run.k, "distance": v, "which": w, "optimizer": label}) for w, v in parts.items()]
-    table = pd.concat(tables)
-    floor = run.path_error + run.path_spacing / 2  # smaller distances are not known
-    return table[(table.k > 0) & (table.distance > floor)]
+    return pd.concat(tables).query("k > 0 and distance > 0")
 
 
 def main(path: Path) -> None:

@@ -19,7 +19,7 @@ from polariscope.flow.times import untimed
 
 CLOCKS = ("effective", "steps")
 BEYOND = 1e3
-"""The flow's path is followed to this times the last time of the run, where it is solved in ordinary time."""
+"""The flow's path is followed to this times the last time of the run, and further where that is cheap."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ def compare_many(
     read = read_problem(timeless, t=times[0])
     found = run(read, one, eta, k)
     flows = solve_many([timeless | {"t": t} for t in times], rtol=rtol)
-    path = dense_path(timeless, times[:, 1].min(), BEYOND * times.max(), rtol)
+    path = dense_path(timeless, times[times > 0], BEYOND, rtol)
     runs = [Run(*parts) for parts in zip(*found, strict=True)]
     return [
         _comparison(read, one, float(e), clock, k, t, seen, flow, path)

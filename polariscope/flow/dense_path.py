@@ -6,24 +6,26 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import CubicSpline
+from scipy.interpolate import CubicSpline, PchipInterpolator
 from scipy.spatial import KDTree
 
 from polariscope.errors import InputError
 from polariscope.flow import path_engine
-from polariscope.flow.maps import weights
+from polariscope.flow.maps import declares_distribution, may_be_smooth, weights
 from polariscope.flow.problem import read_problem
 from polariscope.flow.solver import solve
 from polariscope.flow.time_engine import LAST
 
-FIRST, ROUNDS = 96, 6
+FIRST, ROUNDS = 96, 10
 """Times of the first pass over a path, and how often they are refined."""
 LARGEST_GAP = 0.005
 """Solved points whose weights differ by more are given one between them."""
 POINTS, BETWEEN = 8192, 128
 """Points of the curve, at equal lengths; and points looked at around the nearest of them."""
-FAR = 1e6
-"""log t to which a path is followed that is solved in path time."""
+FAR = 1e3
+"""log t, for ‖β*‖ up to 1, to which a path of distributions is followed in path time: what is left is below 1e-5."""
+LATTICE = 1e-3
+"""Times are rounded to multiples of it in r, so that none are too close for a spline."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +36,7 @@ class DensePath:
         r: log(1 + log(1 + t/t₀)) at the points, (p,). log_t0: log t₀.
         s: (p, n), at equal lengths along the curve in the maximum norm.
         spline: s as a function of r.
-        spacing: the largest distance between neighbours.
+        spacing: the length of curve between neighbours: no place of it is further than half of that from a point.
         error: the largest error of the spline halfway between solved points, before those were added to it.
         status: of the flow that made it.
     """
@@ -80,19 +82,25 @@ def log_time(r: Any, log_t0: float) -> Any:
         return log_t0 + q + np.log(-np.expm1(-q))
 
 
-def dense_path(problem: Mapping[str, Any], first: float, last: float, rtol: float) -> DensePath:
+def dense_path(problem: Mapping[str, Any], times: np.ndarray, beyond: float, rtol: float) -> DensePath:
     """The path of a problem's flow.
 
     Args:
         problem: as for `solve`; its times are not used.
-        first: t₀, below which t is looked at linearly, above it in log t and then in log log t.
-        last: the time to which it is followed; paths solved in path time are followed to log t = `FAR`.
+        times: positive times of interest. The first is t₀, below which t is looked at linearly, above it in log t and
+            then in log log t.
+        beyond: the path is followed to this times the last of them, or to `FAR`.
     """
-    read = read_problem(problem, t=[last])
-    log_t0 = float(np.log(first))
-    log_last = FAR if path_engine.serves(read) else min(float(np.log(last)), LAST - 1)
+    read = read_problem(problem, t=[1.0])
+    log_t0 = float(np.log(times.min()))
+    log_last = min(float(np.log(beyond * times.max())), LAST - 1)
+    if path_engine.serves(read) and declares_distribution(read.scores):
+        log_last = max(log_last, FAR * max(1.0, path_engine.norm_of(read)))
     r, s = np.zeros(1), np.asarray(weights(read.scores, read.model.logits(read.V0, read.a0)))[None]
-    new = np.linspace(0, np.log1p(np.logaddexp(0.0, log_last - log_t0)), FIRST)[1:]
+    seen = np.append(np.log(times), log_last) - log_t0  # log(t/t₀)
+    wanted = np.log1p(np.logaddexp(0.0, seen))
+    new = np.append(wanted, np.linspace(0, wanted[-1], FIRST))
+    new = LATTICE * np.unique(np.maximum(1, np.round(new / LATTICE)))
     whole = solve(problem, log_t=log_time(new, log_t0), rtol=rtol)
     r, s = _merged(r, s, new, whole.s)
     if len(r) < 2:
@@ -103,9 +111,10 @@ def dense_path(problem: Mapping[str, Any], first: float, last: float, rtol: floa
             break
         r, s = _merged(r, s, new, solve(problem, log_t=log_time(new, log_t0), rtol=rtol).s)
     between = solve(problem, log_t=log_time(_middles(r), log_t0), rtol=rtol).s
-    error = float(np.abs(CubicSpline(r, s)(_middles(r)) - between).max())
+    interpolant = CubicSpline if may_be_smooth(read.scores) else PchipInterpolator  # which does not overshoot at kinks
+    error = float(np.abs(interpolant(r, s)(_middles(r)) - between).max())
     r, s = _merged(r, s, _middles(r), between)
-    return _at_equal_lengths(r, s, log_t0, error, whole.status)
+    return _at_equal_lengths(r, interpolant(r, s), log_t0, error, whole.status)
 
 
 def _middles(r: np.ndarray) -> np.ndarray:
@@ -119,11 +128,9 @@ def _merged(r: np.ndarray, s: np.ndarray, more: np.ndarray, more_s: np.ndarray) 
     return np.append(r, more[good])[order], np.concatenate([s, more_s[good]])[order]
 
 
-def _at_equal_lengths(r: np.ndarray, s: np.ndarray, log_t0: float, error: float, status: str) -> DensePath:
-    spline = CubicSpline(r, s)
+def _at_equal_lengths(r: np.ndarray, spline: Any, log_t0: float, error: float, status: str) -> DensePath:
     fine = np.unique(np.linspace(r[:-1], r[1:], 17))
     length = np.append(0.0, np.cumsum(np.abs(np.diff(spline(fine), axis=0)).max(axis=1)))
     at = np.interp(np.linspace(0, length[-1], POINTS), length, fine)
     points = spline(at)
-    spacing = float(np.abs(np.diff(points, axis=0)).max())
-    return DensePath(at, log_t0, points, spline, spacing, error, status)
+    return DensePath(at, log_t0, points, spline, float(length[-1]) / (POINTS - 1), error, status)

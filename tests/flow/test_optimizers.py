@@ -134,7 +134,7 @@ def test_the_leader_of_u_wins_sign_descent_from_any_start():
 
 
 def test_the_path_is_close_to_its_own_points_and_as_far_from_others_as_a_search_says():
-    path = dense_path(LOGISTIC, 1e-2, 1e3, 1e-9)
+    path = dense_path(LOGISTIC, np.array([1e-2, 1.0]), 1e3, 1e-9)
     times = np.geomspace(1e-3, 500, 37)
     distance, log_t = path.nearest(flow.solve(LOGISTIC, t=times).s)
     assert distance.max() < 2 * path.error + 1e-6
