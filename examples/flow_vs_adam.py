@@ -44,7 +44,7 @@ def main(path: Path) -> None:
         .configure(background="white")
         .configure_legend(orient="top")
     )
-    chart.save(path, **({"scale_factor": 2} if path.suffix == ".png" else {}))
+    chart.save(path, scale_factor=2)
 
 
 if __name__ == "__main__":
