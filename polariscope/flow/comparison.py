@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from polariscope.errors import InputError
+from polariscope.flow.batch import BOUND
+from polariscope.flow.charts import declares_distribution
 from polariscope.flow.dense_path import DensePath, dense_path
-from polariscope.flow.maps import declares_distribution
 from polariscope.flow.optimizers import Optimizer, Run, get, run
 from polariscope.flow.problem import Problem, read_problem
 from polariscope.flow.result import Result, entropy
 from polariscope.flow.solver import solve_many
 from polariscope.flow.ties import leader
-from polariscope.flow.time_engine import BOUND
 from polariscope.flow.times import untimed
 
 CLOCKS = ("effective", "steps")

@@ -11,10 +11,13 @@ from scipy.spatial import KDTree
 
 from polariscope.errors import InputError
 from polariscope.flow import path_engine
-from polariscope.flow.maps import declares_distribution, may_be_smooth, weights
+from polariscope.flow.charts import declares, declares_distribution
+from polariscope.flow.ordinary_time import start_weights
 from polariscope.flow.problem import read_problem
 from polariscope.flow.solver import solve
 from polariscope.flow.time_engine import LAST
+from polariscope.flow.tracks import norm_of
+from polariscope.scores import ScoreMap
 
 FIRST, ROUNDS = 96, 10
 """Times of the first pass over a path, and how often they are refined."""
@@ -95,8 +98,8 @@ def dense_path(problem: Mapping[str, Any], times: np.ndarray, beyond: float, rto
     log_t0 = float(np.log(times.min()))
     log_last = min(float(np.log(beyond * times.max())), LAST - 1)
     if path_engine.serves(read) and declares_distribution(read.scores):
-        log_last = max(log_last, FAR * max(1.0, path_engine.norm_of(read)))
-    r, s = np.zeros(1), np.asarray(weights(read.scores, read.model.logits(read.V0, read.a0)))[None]
+        log_last = max(log_last, FAR * max(1.0, norm_of(read)))
+    r, s = np.zeros(1), start_weights(read)[None]
     seen = np.append(np.log(times), log_last) - log_t0  # log(t/t₀)
     wanted = np.log1p(np.logaddexp(0.0, seen))
     new = np.append(wanted, np.linspace(0, wanted[-1], FIRST))
@@ -111,7 +114,8 @@ def dense_path(problem: Mapping[str, Any], times: np.ndarray, beyond: float, rto
             break
         r, s = _merged(r, s, new, solve(problem, log_t=log_time(new, log_t0), rtol=rtol).s)
     between = solve(problem, log_t=log_time(_middles(r), log_t0), rtol=rtol).s
-    interpolant = CubicSpline if may_be_smooth(read.scores) else PchipInterpolator  # which does not overshoot at kinks
+    smooth = declares(read.scores, "smooth") or not isinstance(read.scores, ScoreMap)
+    interpolant = CubicSpline if smooth else PchipInterpolator  # which does not overshoot at kinks
     error = float(np.abs(interpolant(r, s)(_middles(r)) - between).max())
     r, s = _merged(r, s, _middles(r), between)
     return _at_equal_lengths(r, interpolant(r, s), log_t0, error, whole.status)

@@ -13,8 +13,7 @@ from jaxtyping import Array
 
 from polariscope.errors import InputError
 from polariscope.flow.compiling import QUICK
-from polariscope.flow.maps import Maps
-from polariscope.flow.ordinary_time import Data, Flow, Parameters
+from polariscope.flow.ordinary_time import Data, Flow, Trained, whole
 from polariscope.flow.problem import Problem
 from polariscope.registry import Registry
 
@@ -119,18 +118,17 @@ class Run(NamedTuple):
 
 
 def run(problem: Problem, optimizer: Optimizer, step_sizes: np.ndarray, k: np.ndarray) -> Run:
-    """The optimizer from (V0, a0) at the numbers of steps ``k`` (m,), for every step size (e,)."""
-    flow = Flow(problem.model, Maps((problem.scores,)), problem.loss)
-    data = Data(dict(problem.data), np.int32(0))
+    """The optimizer from the start at the numbers of steps ``k`` (m,), for every step size (e,)."""
+    flow, y, data = whole(problem)
     # optax mixes integers and floats, which strict type promotion refuses.
     with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
         gaps = np.diff(k, prepend=0)
-        found = _run((problem.V0, problem.a0), data, step_sizes, gaps, flow=flow, optimizer=optimizer)
+        found = _run(y, data, step_sizes, gaps, flow=flow, optimizer=optimizer)
         return jax.tree.map(np.asarray, found)
 
 
 @partial(jax.jit, static_argnames=("flow", "optimizer"), compiler_options=QUICK)
-def _run(y: Parameters, data: Data, step_sizes: Array, gaps: Array, *, flow: Flow, optimizer: Optimizer) -> Run:
+def _run(y: Trained, data: Data, step_sizes: Array, gaps: Array, *, flow: Flow, optimizer: Optimizer) -> Run:
     def alone(step_size: Array) -> Run:
         transform = optimizer.make(step_size)
 
@@ -148,6 +146,6 @@ def _run(y: Parameters, data: Data, step_sizes: Array, gaps: Array, *, flow: Flo
     return jax.vmap(alone)(step_sizes)
 
 
-def _seen(y: Parameters, data: Data, flow: Flow) -> Run:
-    size = jnp.maximum(jnp.abs(y[0]).max(), jnp.abs(y[1]).max())
+def _seen(y: Trained, data: Data, flow: Flow) -> Run:
+    size = jnp.stack([jnp.abs(value).max() for value in y.values()]).max()
     return Run(flow.weights(y, data), flow.objective(y, data), size)

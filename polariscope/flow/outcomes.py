@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from polariscope.flow import path_engine
-from polariscope.flow.maps import weights
+from polariscope.flow.ordinary_time import start_weights
 from polariscope.flow.problem import Problem, read_problem
 from polariscope.flow.result import Result
 from polariscope.flow.solver import solve_many
 from polariscope.flow.ties import leader
 from polariscope.flow.times import untimed
+from polariscope.flow.tracks import norm_of
 
 RTOL = 1e-9
 TIE = 10 * RTOL
@@ -81,20 +82,26 @@ def looks(problem: Mapping[str, Any]) -> np.ndarray:
     if not path_engine.serves(read):
         last = read_problem(problem).log_t[-1]
         return np.linspace(last - np.log(1e4), last, LOOKS)
-    far = np.geomspace(24.0, 1e3 * max(1.0, path_engine.norm_of(read)), FAR_LOOKS)
+    far = np.geomspace(24.0, 1e3 * max(1.0, norm_of(read)), FAR_LOOKS)
     return np.append(np.linspace(-6.0, 24.0, LOOKS)[:-1], far)
 
 
 def _final(problem: Problem, result: Result) -> int:
-    winner = int(leader(result.s[-1], TIE)) if result.complete else -1
+    winner = visible_leader(problem, result.s[-1], TIE) if result.complete else -1
     return -1 if winner < 0 or tied_with(problem, winner) else winner
 
 
 def tied_with(problem: Problem, winner: int) -> list[int]:
-    """Coordinates that start as the winner does, but for rounding: equal in a and, in path time, in u, else in V."""
-    moved = (problem.V0.T @ problem.data["target"])[None] if path_engine.serves(problem) else problem.V0
-    near = [np.abs(x - x[:, [winner]]).max(axis=0) <= SAME * np.abs(x).max() for x in (moved, problem.a0[None])]
-    return [i for i in np.flatnonzero(near[0] & near[1]).tolist() if i != winner]
+    """Visible coordinates that start as the winner does, but for rounding.
+
+    Equal are their logits, what else the model has for a key and, in path time, u, else their columns of V.
+    """
+    needs, parameters = problem.model.needs, problem.parameters
+    rows = [(problem.V0.T @ problem.data["target"]) if path_engine.serves(problem) else problem.V0.T]
+    rows += [problem.model.logits(parameters), *(parameters[key] for key, shape in needs.items() if shape[0] == "n")]
+    tables = [x.reshape(len(x), -1) for x in rows]
+    same = [np.abs(x - x[winner]).max(axis=1) <= SAME * np.abs(x).max() for x in tables]
+    return [i for i in np.flatnonzero(np.all([problem.where, *same], axis=0)).tolist() if i != winner]
 
 
 def _lead(s: np.ndarray, winner: int) -> np.ndarray:
@@ -102,9 +109,9 @@ def _lead(s: np.ndarray, winner: int) -> np.ndarray:
     return s[..., winner] - np.delete(s, winner, axis=-1).max(axis=-1, initial=-np.inf)
 
 
-def start_weights(problem: Problem) -> np.ndarray:
-    """s at the start, (n,)."""
-    return np.asarray(weights(problem.scores, problem.model.logits(problem.V0, problem.a0)))
+def visible_leader(problem: Problem, values: np.ndarray, tolerance: float = 0.0) -> int:
+    """The visible key with the largest of ``values`` (n,); -1 for a tie."""
+    return int(leader(np.where(problem.where, values, -np.inf), tolerance))
 
 
 def _bracket(problem: Problem, result: Result, winner: int) -> tuple[float, float]:
@@ -130,4 +137,9 @@ def _certain(problem: Problem, result: Result, winner: int) -> bool:
     if result.status == "converged":
         return True
     softmax = getattr(problem.scores, "name", "") == "softmax"
-    return bool(softmax and path_engine.serves(problem) and result.u is not None and leader(result.u[-1]) == winner)
+    return bool(
+        softmax
+        and path_engine.serves(problem)
+        and result.u is not None
+        and visible_leader(problem, result.u[-1]) == winner
+    )

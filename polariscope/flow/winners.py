@@ -9,9 +9,9 @@ import numpy as np
 from scipy.stats import binomtest
 
 from polariscope.errors import InputError
-from polariscope.flow.outcomes import SAME, Outcome, outcomes, start_weights
+from polariscope.flow.ordinary_time import start_weights
+from polariscope.flow.outcomes import SAME, Outcome, outcomes, visible_leader
 from polariscope.flow.problem import Problem, read_problem
-from polariscope.flow.ties import leader
 from polariscope.flow.times import untimed
 
 
@@ -105,7 +105,7 @@ def winner_statistics(problems: Iterable[Mapping[str, Any]], log_t: Any = None) 
 
 def _winner(problem: Problem, how: Outcome) -> Winner:
     u = problem.V0.T @ problem.data["target"]
-    first = [int(leader(v, SAME * float(np.abs(v).max()))) for v in (u, start_weights(problem))]
+    first = [visible_leader(problem, v, SAME * float(np.abs(v).max())) for v in (u, start_weights(problem))]
     led = (how.winner == first[0], how.winner == first[1])
     by = {(True, True): "both", (True, False): "u", (False, True): "s", (False, False): "neither"}[led]
     if how.status not in ("ok", "converged"):

@@ -14,9 +14,9 @@ def logistic(n, seed, scale=1.0):
 def test_two_tokens_have_an_exact_separatrix():
     """With p = a₀ - a₁ and q = (u₀ - u₁)/‖β*‖: q' = tanh(p/2), p' = q/(2 cosh²(p/2)), so q² - 2 cosh p is constant and
     the path that ends in a tie is q = -2 sinh(p/2)."""
-    problem = logistic(2, seed=0)
+    problem = logistic(4, seed=0) | {"where": [True, True, False, False]}
     problem["target"] = (2.0 * np.array(problem["target"])).tolist()
-    p, u = np.linspace(-3, 3, 8), np.linspace(-9, 9, 9)
+    p, u = np.linspace(-3, 3, 8), np.linspace(-9, 9, 8)
     found = flow.basins(problem, (0, 1), grid=(p, u))
     side = u / 2 + 2 * np.sinh(p[:, None] / 2)
     assert np.abs(side).min() > 0.01
@@ -58,6 +58,10 @@ def test_from_small_starts_the_largest_sum_of_both_wins():
     winners = flow.who_wins_many(problems)
     assert [w.outcome.winner for w in winners] == [int(v.argmax()) for v in sums]
     assert {w.by for w in winners} >= {"u", "s", "both"}
+    # The path does not know the loss; the clocks of the two differ.
+    other = flow.who_wins_many([p | {"loss": "exponential"} for p in problems])
+    assert [w.outcome.winner for w in other] == [w.outcome.winner for w in winners]
+    assert any(w.outcome.log_t != v.outcome.log_t for w, v in zip(other, winners, strict=True))
 
 
 def test_statistics_count_every_start_and_agreeing_leaders_always_win():
@@ -83,8 +87,8 @@ def test_no_start_in_which_the_leaders_differ_gives_no_fraction():
 
 
 def test_ties_are_said():
-    V0 = [[0.3, 0.3, -0.5], [0.1, 0.1, 0.2]]
-    tied = {"model": "value", "scores": "softmax", "loss": "logistic", "V0": V0, "a0": [0.2, 0.2, 0.0]}
+    V0 = [[0.3, 0.3, -0.5, -0.5], [0.1, 0.1, 0.2, 0.2]]
+    tied = {"model": "value", "scores": "softmax", "loss": "logistic", "V0": V0, "a0": [0.2, 0.2, 0.0, -0.1]}
     found = flow.who_wins(tied | {"target": [1.0, 0.0]})
     assert (found.outcome.winner, found.by, found.u_leader, found.s_leader) == (-1, "tie", -1, -1)
     assert np.isnan(found.outcome.log_t)
@@ -102,7 +106,7 @@ def test_flows_of_other_losses_and_of_other_axes():
         start = np.array(problem["a0"])
         start[[0, 2]] = a[i], a[j]
         assert found.winner[i, j] == flow.solve(problem | {"a0": start}).s[0].argmax()
-    u = flow.basins(logistic(3, seed=1), (0, 2), grid=([9.0, -9.0], [9.0, -9.0]), along="u")
+    u = flow.basins(logistic(4, seed=1), (0, 2), grid=([9.0, -9.0], [9.0, -9.0]), along="u")
     assert u.winner[0, 1] == 0
     assert u.winner[1, 0] == 2
 

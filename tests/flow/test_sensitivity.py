@@ -78,7 +78,7 @@ def test_small_times_in_closed_form():
     assert not start.data["target"].any()
 
 
-GOOD = flow.random_problem("logistic", n=3, seed=0)
+GOOD = flow.random_problem("logistic", n=4, d=3, seed=0)
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,8 @@ GOOD = flow.random_problem("logistic", n=3, seed=0)
         (GOOD, {"t": [1.0, 2.0]}, "one"),
         (GOOD | {"t": [1.0, 2.0]}, {}, "one"),
         (GOOD, {"t": -1.0}, "times from 0"),
-        (GOOD | {"V0": [[0.1, 0.1, -2.0]] * 3, "a0": [0.2, 0.2, 0.0]}, {"t": 1.0}, "tie"),
-        (GOOD | {"a0": [0.0, 0.0, 800.0]}, {"t": 0.0}, "infinite"),
+        (GOOD | {"V0": [[0.1, 0.1, -2.0, -2.0]] * 3, "a0": [0.2, 0.2, 0.0, 0.0]}, {"t": 1.0}, "tie"),
+        (GOOD | {"a0": [0.0, 0.0, 0.0, 800.0]}, {"t": 0.0}, "infinite"),
         (flow.random_problem("square", n=3, seed=0), {"log_t": 1e3}, "at most"),
     ],
 )
