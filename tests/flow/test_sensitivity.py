@@ -25,7 +25,7 @@ def difference(problem, key, place, winner, h=1e-4, **time):
 
 def agrees(problem, found, **time):
     """Whether derivatives with respect to some entries of everything are central differences."""
-    derivatives = {"V0": found.V0, "a0": found.a0, **found.data}
+    derivatives = {**{f"{key}0": value for key, value in found.parameters.items()}, **found.data}
     for key, values in derivatives.items():
         for place in ((0,) * values.ndim, tuple(k - 1 for k in values.shape)):
             wanted = difference(problem, key, place, found.winner, **time)
@@ -49,9 +49,12 @@ def test_in_path_time(log_t):
 
 def test_in_ordinary_time():
     problem = flow.random_problem("regression", n=4, d=3, scale=0.7, seed=3)
+    random = np.random.default_rng(0)
+    problem |= {"model": "keys", "K0": random.normal(size=(4, 2)), "q0": random.normal(size=2)}
     found = flow.sensitivity(problem, t=2.0)
+    assert sorted(found.parameters) == ["K", "V", "q"]
     agrees(problem, found, t=2.0)
-    assert abs(found.a0.sum()) < 1e-8
+    assert np.abs(found.parameters["K"].sum(axis=0)).max() < 1e-8
     assert found.clock_error == 0
 
 
@@ -93,6 +96,7 @@ GOOD = flow.random_problem("logistic", n=4, d=3, seed=0)
         (GOOD | {"V0": [[0.1, 0.1, -2.0, -2.0]] * 3, "a0": [0.2, 0.2, 0.0, 0.0]}, {"t": 1.0}, "tie"),
         (GOOD | {"a0": [0.0, 0.0, 0.0, 800.0]}, {"t": 0.0}, "infinite"),
         (flow.random_problem("square", n=3, seed=0), {"log_t": 1e3}, "at most"),
+        (GOOD | {"scores": "relu", "a0": [2.0, 1.0, 0.1, 0.1]}, {"log_t": 3.0}, "kink"),
     ],
 )
 def test_bad_input(problem, time, message):
