@@ -111,7 +111,7 @@ def whole(problem: Problem) -> tuple[Flow, Trained, Data]:
     """One problem with its score map as it is, kinks and all: the flow, the start of what is trained, and the data."""
     names = ("V", *problem.model.trained)
     flow = Flow(problem.model, Charts((problem.scores,)), problem.loss, pieces=False)
-    y = {key: problem.parameters[key] for key in names}
+    y: dict[str, Any] = {key: problem.parameters[key] for key in names}
     fixed = {key: value for key, value in problem.parameters.items() if key not in names}
     none = np.zeros(len(problem.where), bool)
     return flow, y, Data(dict(problem.data), fixed, np.int32(0), problem.where, np.sign(problem.a0), none)
