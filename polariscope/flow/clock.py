@@ -22,7 +22,8 @@ POINTS = 0.5 - 0.5 * np.cos(np.pi * np.arange(DEGREE + 1) / DEGREE)
 """Chebyshev points of a step, as fractions of it; both ends are among them."""
 _COEFFICIENTS = np.linalg.inv(chebyshev.chebvander(2 * POINTS - 1, DEGREE))
 _DERIVATIVE = np.pad(chebyshev.chebder(np.eye(DEGREE + 1), axis=0), ((0, 1), (0, 0)))
-_FALLS = np.array([0.0, 2.0, 5.0, 10.0, 20.0, 40.0])
+FALLS = np.array([0.0, 2.0, 5.0, 10.0, 20.0, 40.0])
+"""How far φ has fallen at the ends of the panels of a quadrature, backwards from its upper limit."""
 _NODES, _WEIGHTS = (0.5 * (v + s) for v, s in zip(legendre.leggauss(10), (1.0, 0.0), strict=True))
 _EPS = np.finfo(float).eps
 
@@ -79,7 +80,7 @@ class Steps:
         """log of the time from the start of each step to x, (q,); -inf where they coincide."""
         length = (x - self.left[step])[:, None]
         _, slope = self.rate(step, x)
-        back = np.append(np.minimum(_FALLS / np.maximum(slope, 1.0)[:, None], length), length, axis=1)
+        back = np.append(np.minimum(FALLS / np.maximum(slope, 1.0)[:, None], length), length, axis=1)
         sizes = np.diff(back, axis=1)[..., None]
         at = x[:, None, None] - (back[:, :-1, None] + sizes * _NODES)
         phi, _ = self.rate(step[:, None, None], at)

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array
 
 from polariscope.flow import path_time
-from polariscope.flow.charts import Charts, declares, masks
+from polariscope.flow.charts import Charts, declares_distribution, masks
 from polariscope.flow.checks import check_path
 from polariscope.flow.clock import POINTS, Steps, coefficients
 from polariscope.flow.compiling import FEW as ONE_BY_ONE
@@ -225,7 +225,7 @@ def _result(path: Solved, place: tuple[np.ndarray, np.ndarray], rtol: float) -> 
         asked,
         status=status,
         message=message,
-        distribution=declares(problem.scores, "sums_to_one") and declares(problem.scores, "non_negative"),
+        distribution=declares_distribution(problem.scores),
         make_checks=lambda: _checks(path, asked.at(reached), rtol),
         stats={
             "engine": "path time",

@@ -139,8 +139,9 @@ def find(paths: Sequence[Solved], times: Sequence[np.ndarray]) -> list[tuple[np.
         np.clip(np.searchsorted(p.log_t, log_t) - 1, 0, len(p.log_t) - 2)
         for p, log_t in zip(paths, capped, strict=True)
     ]
-    parts = ("left", "right", "flat", "growing", "log_scale")
-    joined = Steps(*(np.concatenate([getattr(p.steps, key) for p in paths]) for key in parts), paths[0].steps.link)
+    keys = ("left", "right", "flat", "growing", "log_scale")
+    parts: dict[str, Any] = {key: np.concatenate([getattr(p.steps, key) for p in paths]) for key in keys}
+    joined = Steps(**parts, link=paths[0].steps.link)
     start = np.concatenate([p.log_t[step] for p, step in zip(paths, local, strict=True)])
     steps = np.concatenate([step + offset for step, offset in zip(local, first[:-1], strict=True)])
     x = joined.find(steps, start, np.concatenate(capped))
