@@ -55,6 +55,13 @@ def solve_group(problems: Sequence[Problem], rtol: float) -> Iterator[Result]:
         yield _result(problem, _run(problem, maps, rtol), rtol)
 
 
+def end_state(problem: Problem, rtol: float) -> tuple[np.ndarray, np.ndarray]:
+    """(V, a) at the last time of a problem, or where it has stopped moving."""
+    with jax.enable_x64(True):
+        V, a = _run(problem, Maps((problem.scores,)), rtol).y
+    return np.asarray(V), np.asarray(a)
+
+
 @dataclass
 class Run:
     """A flow while it is being solved: where it is, what was seen, what it cost."""

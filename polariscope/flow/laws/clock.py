@@ -1,0 +1,32 @@
+"""The clock: how t grows along the path of the logistic and of the exponential loss."""
+
+import numpy as np
+
+from polariscope.flow.laws._law import Law, Series, only_for
+from polariscope.flow.laws.tails import late
+from polariscope.flow.path_engine import norm_of
+from polariscope.flow.problem import Problem
+from polariscope.flow.result import Result
+
+
+def series(problem: Problem, result: Result) -> Series | str:
+    """t e^{-z}, in the log domain, beside 1/(‖β*‖²‖s‖²): at late times z' = ‖β*‖²‖s‖² and t = e^z/z'."""
+    assert result.u is not None
+    z = (result.u * result.s).sum(axis=1)
+    predicted = 1 / (np.sum(result.s**2, axis=1) * norm_of(problem) ** 2)
+    return Series(result.log_t, np.exp(result.log_t - z), predicted, None, z, result.log_t, 1.0)
+
+
+def exponential_log_t(result: Result) -> np.ndarray:
+    """log t at which the exponential loss ℓ = e^{-z} is where the logistic loss is at ``result.log_t``, (k,).
+
+    Both run along one path, at dt = (1 + e^z) dτ and dt = e^z dτ: the exponential loss is earlier by exactly τ.
+    """
+    assert result.tau is not None
+    with np.errstate(divide="ignore"):
+        return result.log_t + np.log1p(-np.exp(np.log(result.tau) - result.log_t))
+
+
+LAW = Law(
+    "clock", "t e^(-z) = 1/(‖β*‖²‖s‖²), so log t = z + O(1), as t → ∞", only_for(of=("logistic",), n=1), late, series
+)
