@@ -1,8 +1,8 @@
 """Gradient flows of small attention models, solved to any time.
 
 ``solve`` and ``solve_many`` integrate problems, ``preset`` and ``random_problem`` make them, ``checks`` says what
-theory says about a path, ``rates`` by what law it ends, ``losses.REGISTRY`` and ``models.REGISTRY`` list what there is. JAX is
-loaded when a name needs it.
+theory says about a path, ``rates`` by what law it ends, ``losses.REGISTRY`` and ``models.REGISTRY`` list what there is.
+JAX is loaded when a name needs it.
 """
 
 import importlib

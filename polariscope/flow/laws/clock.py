@@ -14,7 +14,9 @@ def series(problem: Problem, result: Result) -> Series | str:
     assert result.u is not None
     z = (result.u * result.s).sum(axis=1)
     predicted = 1 / (np.sum(result.s**2, axis=1) * norm_of(problem) ** 2)
-    return Series(result.log_t, np.exp(result.log_t - z), predicted, None, z, result.log_t, 1.0)
+    with np.errstate(over="ignore"):
+        quantity = np.exp(result.log_t - z)
+    return Series(result.log_t, quantity, predicted, None, z, result.log_t, 1.0)
 
 
 def exponential_log_t(result: Result) -> np.ndarray:

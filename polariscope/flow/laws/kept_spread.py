@@ -1,7 +1,7 @@
 """Losses that converge keep a spread of the start: the entropy at the end, for almost uniform attention.
 
 To first order in the spread of (V, a) around columns that are all equal and equal logits, s stays uniform, the mean
-column v follows v' = q = -∇ℓ(v)/n, and every key's deviation (δV_i, δa_i), mean-free, follows one linear system of size d + 1:
+column v follows v' = q = -∇ℓ(v)/n, and every key's mean-free deviation (δV_i, δa_i) follows one linear system:
 
     δV_i' = q δa_i,    δa_i' = ⟨q, δV_i⟩.
 

@@ -16,8 +16,13 @@ def late(problem: Problem) -> Result:
     return flow_at(problem, np.append(-40.0, log_t))
 
 
+RELIABLE = 1e-12
+"""Weights above it are known to some digits; below, a is lost in the absolute tolerance of the steps."""
+
+
 def log_weights(problem: Problem, result: Result) -> np.ndarray:
-    """log(s_j/s_w) of the losers, (k, n - 1), from log(s_j/s_w)' = -4g_j/Σa² by Hermite quadrature of the gaps.
+    """log(s_j/s_w) of the losers, (k, n - 1): from s, and where s is too small by Hermite quadrature of
+    log(s_j/s_w)' = -4g_j/Σa² from there on.
 
     The gaps g_j = (u_w - u_j)/‖β*‖ are known to full relative accuracy, with their slopes s_w - s_j, when the weights
     have long been too small to be numbers. The quadrature is of fourth order in the spacing of the times.
@@ -28,9 +33,14 @@ def log_weights(problem: Problem, result: Result) -> np.ndarray:
     slopes = result.s[:, [w]] - losers
     h = norm * np.diff(result.tau)[:, None]
     pieces = h / 2 * (gaps[1:] + gaps[:-1]) + h**2 / 12 * (slopes[:-1] - slopes[1:])
-    start = np.log(losers[0]) - np.log(result.s[0, w])
     integral = np.concatenate([np.zeros_like(gaps[:1]), np.cumsum(pieces, axis=0)])
-    return start - 4 / np.sum(problem.a0**2) * integral
+    logs = -4 / np.sum(problem.a0**2) * integral
+    with np.errstate(divide="ignore"):
+        measured = np.log(np.abs(losers)) - np.log(result.s[:, [w]])
+    known = np.minimum.accumulate(losers > RELIABLE, axis=0)
+    last = known.sum(axis=0) - 1
+    each = np.arange(losers.shape[1])
+    return np.where(known, measured, logs - logs[last, each] + measured[last, each])
 
 
 def series(problem: Problem, result: Result) -> Series | str:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import nnls
+from scipy.special import softmax
 
 from polariscope.flow.checks import remainder
 from polariscope.flow.laws._law import Law, Series, only_for
@@ -16,7 +17,9 @@ from polariscope.flow.result import Result
 LAST = 2000.0
 """‖β*‖τ up to which paths are followed."""
 SETTLED = 0.02
-"""Share of a_w by which it may still move, or to which it must have fallen."""
+"""Share of a_w by which it may still move in the last tenth of the path, if it has a limit that is not 0."""
+BALANCED = 3.0
+"""Bound of θτ (see `push`): log gaps then grow like a multiple of log τ."""
 
 
 def series(problem: Problem, result: Any) -> Series | str:
@@ -25,11 +28,12 @@ def series(problem: Problem, result: Any) -> Series | str:
     if lead_is_shared(path.s[-1]):
         return "coordinates that start tied share the lead"
     target, w = problem.data["target"], int(path.s[-1].argmax())
+    assert path.tau is not None
     a_w = path.a[:, w]
     ahead = a_w[-1] * np.delete(target[w] - target, w)
     if ahead.min() > 0 and abs(a_w[len(a_w) * 9 // 10] / a_w[-1] - 1) < SETTLED:
         return _power_of_t(path, float(ahead.min()) / norm_of(problem) ** 2)
-    if ahead.min() < 0 and abs(a_w[-1]) < SETTLED * np.abs(a_w).max():
+    if ahead.min() < 0 and abs(push(U[-1], path.a[-1], target, w)) * path.tau[-1] < BALANCED:
         return _power_of_log_t(path, U, target, w)
     return f"a_w still moves at the end of the path, at log t = {path.log_t[-1]:.4g}"
 
@@ -51,6 +55,15 @@ def _power_of_log_t(path: Result, U: np.ndarray, target: np.ndarray, w: int) -> 
     predicted = constant / way**2
     note = f"the winner's target is not extreme: a_w tends to 0, and C = {constant[-1]:.4g}"
     return Series(path.log_t, rest, predicted, predicted * p / 2, np.log(way), np.log(rest / constant), -2.0, note)
+
+
+def push(U: np.ndarray, a: np.ndarray, target: np.ndarray, w: int) -> float:
+    """θ of d(b_w - b_j)/dτ = θ(β*_w - β*_j) + …, b = Ua: ⟨s, a⟩ + ⟨u, Uᵀp⟩/‖β*‖², largest effect over j."""
+    s, u = softmax(U @ a), U.T @ target
+    g = u - u[w]
+    p = s * (g - s @ g)
+    theta = s @ a + u @ (U.T @ p) / (target @ target)
+    return float(theta * np.abs(target[w] - target).max())
 
 
 def balance(U: np.ndarray, a: np.ndarray, target: np.ndarray, w: int) -> float:
