@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from scipy.linalg import expm
 from scipy.special import softmax
 
 from polariscope import flow
@@ -104,7 +105,7 @@ def test_losers_approach_each_other_like_a_power_of_log_t():
 def test_exponential_loss_is_earlier_by_tau():
     start = problem(n=8)
     target = np.array(start["target"])
-    logistic = flow.solve(start, log_t=[2.0, 5.0, 20.0, 60.0])
+    logistic = flow.solve(start, log_t=[2.0, 5.0, 20.0])
     exponential = flow.solve(
         start | {"loss": lambda beta: jnp.exp(-jnp.vdot(target, beta))}, log_t=exponential_log_t(logistic)
     )
@@ -174,7 +175,7 @@ def test_balance_against_a_quadratic_programme_by_hand():
     assert tied.balance(U, a, target, 1) == pytest.approx(size * ray.sum(), rel=1e-6)
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("n", [2, 8])
 def test_square_loss_stops_on_the_logistic_path(n):
     """With V0 = 0 the end of the square loss is where the logistic path has z = ‖β*‖²; and the law of its end."""
     start = problem(n=n, loss="square", length=6.0, mean=0.0) | {"V0": np.zeros((3, n)).tolist()}
@@ -188,7 +189,7 @@ def test_square_loss_stops_on_the_logistic_path(n):
     assert found["stopped"].where == pytest.approx(1000)
 
 
-@pytest.mark.parametrize(("loss", "n"), [("square", 8), ("regression", 8), ("regression", 50), ("kl", 8)])
+@pytest.mark.parametrize(("loss", "n"), [("regression", 8), ("kl", 8), ("square", 50)])
 def test_laws_of_losses_that_converge(loss, n):
     found = by_name(flow.rates(problem(loss=loss, n=n, mean=0.0)))
     assert list(found) == ["kept-spread", "approach"]
@@ -234,15 +235,17 @@ def test_spectrum_is_the_decay_of_a_plain_flow():
         return np.append(np.outer(-g, s), -s * (back - s @ back))
 
     first = np.append(start.V0, start.a0)
-    times = np.linspace(110, 150, 41)
-    y = solve_ivp(field, (0, 150), first, "DOP853", times, rtol=1e-12, atol=1e-14).y
-    miss = np.array([row[:24].reshape(3, 8) @ softmax(row[24:]) - target for row in y.T])
-    slope, _ = laws.fitted_slope(times, np.log(np.linalg.norm(miss, axis=1)))
-    assert -slope == pytest.approx(approach.spectrum(start)[0], rel=0.02)
+    y = solve_ivp(field, (0, 150), first, "DOP853", [110, 150], rtol=1e-12, atol=1e-14).y.T
+    V, s = y[-1, :24].reshape(3, 8), softmax(y[-1, 24:])
+    C = np.diag(s) - np.outer(s, s)
+    K = s @ s * np.eye(3) + V @ C @ C @ V.T
+    early, late = (row[:24].reshape(3, 8) @ softmax(row[24:]) - target for row in y)
+    np.testing.assert_allclose(expm(-40 * K) @ early, late, rtol=1e-3, atol=1e-4 * np.abs(late).max())
+    np.testing.assert_allclose(approach.spectrum(start), np.linalg.eigvalsh(K), rtol=1e-6)
 
 
 def test_condition_number_matters_through_the_length_of_the_solution():
-    """A stored problem with κ = 5; X = I with its solution; and the same X with a shorter one: it is the length of the solution that counts."""
+    """A stored problem with κ = 5, X = I with its solution, and the same X with a shorter solution."""
     stored = json.loads((File(__file__).parents[1] / "data" / "flows.json").read_text())
     ill = next(p for p in stored if p["name"] == "regression-kappa5-20")
     solution = np.linalg.solve(np.array(ill["X"]), np.array(ill["y"]))

@@ -85,6 +85,7 @@ class Law:
         solve: the flow at the times at which the law is looked at; None where ``series`` makes flows of its own.
         series: measured and predicted, from the problem and that flow; or why they cannot be compared, in words.
         tolerance: by how much the last ratio may differ from 1.
+        loose: by how much the ratio to leading order may, where the judged one uses the state itself.
         last: the share of the places, from the end, that exponents are fitted to.
     """
 
@@ -94,6 +95,7 @@ class Law:
     solve: Callable[[Problem], Result] | None
     series: Callable[[Problem, Any], Series | str]
     tolerance: float = 0.01
+    loose: float = np.inf
     last: float = 1 / 3
 
     def rate(self, problem: Problem, result: Result | None = None) -> Rate:
@@ -117,7 +119,7 @@ class Law:
         end = known[-1]
         ratio = float(series.quantity[end] / series.predicted[end])
         refined = None if series.refined is None else float(series.quantity[end] / series.refined[end])
-        good = abs((ratio if refined is None else refined) - 1) <= self.tolerance
+        good = abs((ratio if refined is None else refined) - 1) <= self.tolerance and abs(ratio - 1) <= self.loose
         slope = error = expected = None
         if series.x is not None and series.y is not None:
             late = known[-max(3, round(self.last * len(known))) :]

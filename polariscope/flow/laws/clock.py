@@ -8,6 +8,9 @@ from polariscope.flow.path_engine import norm_of
 from polariscope.flow.problem import Problem
 from polariscope.flow.result import Result
 
+LATEST = 1e7
+"""log t beyond which log t - z is lost in the relative accuracy of the two, 1e-10."""
+
 
 def series(problem: Problem, result: Result) -> Series | str:
     """t e^{-z}, in the log domain, beside 1/(‖β*‖²‖s‖²): at late times z' = ‖β*‖²‖s‖² and t = e^z/z'."""
@@ -15,7 +18,7 @@ def series(problem: Problem, result: Result) -> Series | str:
     z = (result.u * result.s).sum(axis=1)
     predicted = 1 / (np.sum(result.s**2, axis=1) * norm_of(problem) ** 2)
     with np.errstate(over="ignore"):
-        quantity = np.exp(result.log_t - z)
+        quantity = np.where(result.log_t < LATEST, np.exp(result.log_t - z), np.nan)
     return Series(result.log_t, quantity, predicted, None, z, result.log_t, 1.0)
 
 

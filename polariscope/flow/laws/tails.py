@@ -62,6 +62,7 @@ def law(scores: str) -> Law:
         only_for(scores=(scores,), of=("logistic",)),
         late,
         partial(series, limit=LIMITS[scores]),
+        loose=0.25,
     )
 
 
