@@ -65,6 +65,8 @@ def read_json(path: Path) -> Any:
 
     try:
         return json.loads(Path(path).read_text(encoding="utf-8-sig"), parse_constant=refuse)
+    except InputError:
+        raise
     except OSError as problem:
         raise InputError(
             "input file", got=f"{path} ({problem.strerror})", expected="a readable JSON file", fix="check the path"

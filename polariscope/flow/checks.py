@@ -102,10 +102,13 @@ def sum_of_a_conserved(path: Path, tolerance: float) -> Check:
 
 
 def loss_decreases(path: Path, tolerance: float) -> Check:
-    """ℓ does not increase."""
-    # Rounding is in units of what the objective started from, even where it has become small.
-    scale = np.maximum(np.maximum(1.0, np.abs(path.objective[:-1])), 1e-6 * np.abs(path.objective[0]))
-    drop = -np.diff(path.objective) / scale
+    """ℓ does not increase; judged by log ℓ where ℓ is beyond what a float can hold, as for exponential losses."""
+    if np.isinf(path.objective).any():
+        drop = -np.diff(path.log_objective) / np.maximum(1.0, np.abs(path.log_objective[:-1]))
+    else:
+        # Rounding is in units of what the objective started from, even where it has become small.
+        scale = np.maximum(np.maximum(1.0, np.abs(path.objective[:-1])), 1e-6 * np.abs(path.objective[0]))
+        drop = -np.diff(path.objective) / scale
     return judged("loss decreases", "the objective does not increase", drop, path.log_t[1:], tolerance)
 
 

@@ -1,10 +1,11 @@
 r"""The clock of a path: log t as a function of path time, and back.
 
-t = ∫ (1 + e^z) dτ, with z up to 10⁶ and more, so only log t is ever formed:
+t = ∫ e^{g} dτ with the log slowness g of the loss's link, a function of the margin m up to 10⁶ and more, so only log t
+is ever formed:
 
-    log t(x) = log ∫ exp φ(x) dx - log ‖β*‖,    φ(x) = log(1 + e^z) + x,    x = log(1 + τ̂).
+    log t(x) = log ∫ exp φ(x) dx - log scale,    φ(x) = g(m) + x,    x = log(1 + scale·τ).
 
-φ increases, and steeply: almost all of t comes from the last few units of φ before x. On each step of the path z is
+φ increases, and steeply: almost all of t comes from the last few units of φ before x. On each step of a path m is
 known as a Chebyshev polynomial, and Gauss-Legendre nodes are placed by how far φ has fallen.
 """
 
@@ -12,7 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.polynomial import chebyshev, legendre
-from scipy.special import expit, logsumexp
+from scipy.special import logsumexp
+
+from polariscope.flow.losses._loss import Link
 
 DEGREE = 9
 POINTS = 0.5 - 0.5 * np.cos(np.pi * np.arange(DEGREE + 1) / DEGREE)
@@ -30,72 +33,74 @@ def coefficients(values: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Clock:
-    """log t along a path of m steps.
+class Steps:
+    """Steps of paths, of one or of many, one after the other.
 
     Attributes:
-        x: the knots, (m + 1,).
-        z: Chebyshev coefficients of the margin on each step, (m, DEGREE + 1).
-        norm: ‖β*‖.
-        log_t: log t at the knots, (m + 1,); -inf at the first.
+        left, right: ends in x, (m,).
+        flat, growing: Chebyshev coefficients on each step, (m, DEGREE + 1), of the two parts of the margin
+            flat + (e^x - 1) growing. A step may span many decades of e^x.
+        log_scale: log of the scale of the path a step belongs to, (m,).
+        link: of the loss.
     """
 
-    x: np.ndarray
-    z: np.ndarray
-    norm: float
-    log_t: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    flat: np.ndarray
+    growing: np.ndarray
+    log_scale: np.ndarray
+    link: Link
+
+    def length(self, step: np.ndarray) -> np.ndarray:
+        """right - left; the spacing of floats for steps that are cut at their start."""
+        return np.maximum(self.right[step] - self.left[step], np.spacing(np.maximum(self.right[step], 1e-300)))
 
     def basis(self, step: np.ndarray, x: np.ndarray) -> np.ndarray:
         """The Chebyshev polynomials of the steps at points of them, (…, DEGREE + 1)."""
-        left, right = self.x[step], self.x[step + 1]
-        at = np.clip(2 * (x - left) / (right - left) - 1, -1.0, 1.0)
+        at = np.clip(2 * (x - self.left[step]) / self.length(step) - 1, -1.0, 1.0)
         return np.cos(np.arange(DEGREE + 1) * np.arccos(at)[..., None])
 
     def rate(self, step: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """φ and dφ/dx at points of the steps."""
-        basis, z = self.basis(step, x), self.z[step]
-        slope = (basis * (z @ _DERIVATIVE.T)).sum(-1) * 2 / (self.x[step + 1] - self.x[step])
-        z = (basis * z).sum(-1)
-        return np.logaddexp(0.0, z) + x, expit(z) * slope + 1.0
+        basis, per = self.basis(step, x), 2 / self.length(step)
+        (flat, flat_slope), (growing, growing_slope) = (
+            ((basis * c[step]).sum(-1), (basis * (c[step] @ _DERIVATIVE.T)).sum(-1) * per)
+            for c in (self.flat, self.growing)
+        )
+        m = flat + np.expm1(x) * growing
+        slope = flat_slope + np.expm1(x) * growing_slope + np.exp(x) * growing
+        return self.link.log_slowness(m) + x, self.link.slope(m) * slope + 1.0
 
     def log_piece(self, step: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """log ∫ exp φ - log ‖β*‖ from the start of each step to x, (q,); -inf where they coincide."""
-        length = (x - self.x[step])[:, None]
+        """log of the time from the start of each step to x, (q,); -inf where they coincide."""
+        length = (x - self.left[step])[:, None]
         _, slope = self.rate(step, x)
         back = np.append(np.minimum(_FALLS / np.maximum(slope, 1.0)[:, None], length), length, axis=1)
         sizes = np.diff(back, axis=1)[..., None]
         at = x[:, None, None] - (back[:, :-1, None] + sizes * _NODES)
         phi, _ = self.rate(step[:, None, None], at)
         with np.errstate(divide="ignore"):
-            return logsumexp(phi, b=sizes * _WEIGHTS, axis=(1, 2)) - np.log(self.norm)
+            return logsumexp(phi, b=sizes * _WEIGHTS, axis=(1, 2)) - self.log_scale[step]
 
-    def find(self, log_t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The step in which each log t is reached, and x there, by Newton's method inside a bracket.
+    def log_lengths(self) -> np.ndarray:
+        """log of the time that each step takes, (m,)."""
+        return self.log_piece(np.arange(len(self.left)), self.right)
 
-        Times outside the path give its ends.
-        """
-        log_t = np.minimum(log_t, self.log_t[-1])
-        step = np.clip(np.searchsorted(self.log_t, log_t) - 1, 0, len(self.z) - 1)
-        low, high = self.x[step], self.x[step + 1]
+    def find(self, step: np.ndarray, start: np.ndarray, log_t: np.ndarray) -> np.ndarray:
+        """x at which each log t is reached in its step, which starts at log t = ``start``; by Newton in a bracket."""
+        low, high = self.left[step], self.right[step]
         x = high.copy()
         for _ in range(200):
-            reached = np.logaddexp(self.log_t[step], self.log_piece(step, x))
+            reached = np.logaddexp(start, self.log_piece(step, x))
             miss = reached - log_t
             phi, _ = self.rate(step, x)
-            # z carries rounding errors of a few units in its last place; a smaller miss is not to be had.
+            # m carries rounding errors of a few units in its last place; a smaller miss is not to be had.
             done = (np.abs(miss) <= 64 * _EPS * np.maximum(1.0, np.abs(log_t))) | (high - low <= _EPS * high)
             if done.all():
                 break
             low, high = np.where(miss < 0, x, low), np.where(miss < 0, high, x)
             with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # then the bracket is halved
-                newton = x - miss / np.exp(phi - np.log(self.norm) - reached)
+                newton = x - miss / np.exp(phi - self.log_scale[step] - reached)
             better = np.where((newton > low) & (newton < high), newton, 0.5 * (low + high))
             x = np.where(done, x, better)
-        return step, np.where(np.isneginf(log_t), self.x[0], x)
-
-
-def clock_of(x: np.ndarray, z: np.ndarray, norm: float) -> Clock:
-    """The clock of a path from its knots x (m + 1,), the coefficients of its margin (m, DEGREE + 1) and ‖β*‖."""
-    blank = Clock(x, z, norm, np.full(len(x), -np.inf))
-    pieces = blank.log_piece(np.arange(len(z)), x[1:])
-    return Clock(x, z, norm, np.append(-np.inf, np.logaddexp.accumulate(pieces)))
+        return np.where(np.isneginf(log_t), self.left[step], x)

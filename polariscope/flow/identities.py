@@ -11,15 +11,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from polariscope.errors import InputError
 from polariscope.flow.compiling import QUICK
 from polariscope.flow.losses._loss import Loss
-from polariscope.flow.models._model import Model
 from polariscope.flow.problem import Problem, read_problem
 
 
-def objective(V: Array, a: Array, data: Mapping[str, Array], model: Model, scores: Any, loss: Loss) -> Array:
-    """L(V, a) = ℓ(β), β the model's predictor."""
-    return loss.value(model.beta(V, scores(model.logits(V, a))), data)
+def objective(V: Array, a: Array, data: Mapping[str, Array], scores: Any, loss: Loss) -> Array:
+    """L(V, a) = ℓ(V σ(a))."""
+    return loss.value(V @ scores(a), data)
 
 
 def replicator_residual(problem: Mapping[str, Any] | Problem) -> float:
@@ -53,8 +53,10 @@ def predictor_residual(problem: Mapping[str, Any] | Problem, power: int = 2) -> 
 
 def _residual(problem: Mapping[str, Any] | Problem, form: Any) -> float:
     p = problem if isinstance(problem, Problem) else read_problem({"t": [1.0], **problem})
+    if p.model.name != "value":
+        raise InputError("model", got=p.model.name, expected="value", fix="these are identities of the value model")
     with jax.enable_x64(True):
-        found = form(p.V0, p.a0, dict(p.data), model=p.model, scores=p.scores, loss=p.loss)
+        found = form(p.V0, p.a0, dict(p.data), scores=p.scores, loss=p.loss)
         return float(max(_relative(one, other) for one, other in found))
 
 
@@ -69,22 +71,20 @@ def _velocity(V: Array, a: Array, data: Mapping[str, Array], **parts: Any) -> tu
     return -gradient[0], -gradient[1]
 
 
-@partial(jax.jit, static_argnames=("model", "scores", "loss"), compiler_options=QUICK)
-def _replicator(
-    V: Array, a: Array, data: Mapping[str, Array], model: Model, scores: Any, loss: Loss
-) -> list[tuple[Array, Array]]:
-    _, moved = _velocity(V, a, data, model=model, scores=scores, loss=loss)
+@partial(jax.jit, static_argnames=("scores", "loss"), compiler_options=QUICK)
+def _replicator(V: Array, a: Array, data: Mapping[str, Array], scores: Any, loss: Loss) -> list[tuple[Array, Array]]:
+    _, moved = _velocity(V, a, data, scores=scores, loss=loss)
     s, s_moved = jax.jvp(scores, (a,), (moved,))
     payoff = -V.T @ jax.grad(loss.value)(V @ s, data)
     a_form = s * (payoff - jnp.vdot(s, payoff))
     return [(moved, a_form), (s_moved, s * (a_form - jnp.vdot(s, a_form)))]
 
 
-@partial(jax.jit, static_argnames=("model", "scores", "loss", "power"), compiler_options=QUICK)
+@partial(jax.jit, static_argnames=("scores", "loss", "power"), compiler_options=QUICK)
 def _predictor(
-    V: Array, a: Array, data: Mapping[str, Array], model: Model, scores: Any, loss: Loss, power: int
+    V: Array, a: Array, data: Mapping[str, Array], scores: Any, loss: Loss, power: int
 ) -> list[tuple[Array, Array]]:
-    moved = _velocity(V, a, data, model=model, scores=scores, loss=loss)
+    moved = _velocity(V, a, data, scores=scores, loss=loss)
     _, beta_moved = jax.jvp(lambda V, a: V @ scores(a), (V, a), moved)
     s = scores(a)
     gradient = jax.grad(loss.value)(V @ s, data)

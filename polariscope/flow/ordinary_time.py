@@ -1,4 +1,4 @@
-"""Gradient flow of any loss, score map and model, in ordinary time: one stretch at a time."""
+"""Gradient flows of any loss, score map and model, in ordinary time: one stretch of many flows at a time."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -9,101 +9,142 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from polariscope.flow.compiling import QUICK
+from polariscope.flow.charts import Charts
+from polariscope.flow.compiling import QUICK, few_or_many, one_and_many
 from polariscope.flow.losses._loss import Loss
-from polariscope.flow.maps import Maps
 from polariscope.flow.models._model import Model
 
 SOLVERS = {"explicit": diffrax.Dopri8(), "implicit": diffrax.Kvaerno5()}
-Parameters = tuple[Array, Array]
+PUSH = 1e-6
+"""How far above the mean, relative to the largest, a payoff counts as pushing a key off the edge it rests on."""
+FAINT = 1e-8
+"""And absolutely, per size of V: what is below rounding errors of the state says nothing."""
+Trained = Mapping[str, Array]
 
 
 class Observed(NamedTuple):
     """What is kept of a state: s, a, V's column norms and projections Vᵀβ* (n,), ℓ and log ℓ."""
 
-    s: Array
-    a: Array
-    column_norms: Array
-    u: Array
-    objective: Array
-    log_objective: Array
+    s: Any
+    a: Any
+    column_norms: Any
+    u: Any
+    objective: Any
+    log_objective: Any
 
 
 class Data(NamedTuple):
-    """What a velocity depends on beside the parameters: the loss's data and the score map's index."""
+    """What a velocity depends on beside the trained parameters.
+
+    Attributes:
+        loss: the loss's data. fixed: parameters that are not trained. which: index of the score map.
+        where: keys that have weight, or may get it, (n,). sign: of the logits on the smooth piece, (n,).
+        edge: keys that rest on the edge of the piece, at a kink, (n,).
+    """
 
     loss: Mapping[str, Any]
+    fixed: Mapping[str, Any]
     which: Any
+    where: Any
+    sign: Any
+    edge: Any
 
 
 class Flow(NamedTuple):
-    """A velocity field on (V, a), made of a model, score maps and a loss."""
+    """A velocity field on the trained parameters, made of a model, score maps and a loss.
+
+    ``pieces``: whether score maps are taken piece by piece (`polariscope.flow.charts`), which needs a model whose
+    logits move only by their own payoffs.
+    """
 
     model: Model
-    maps: Maps
+    charts: Charts
     loss: Loss
+    pieces: bool
 
-    def weights(self, y: Parameters, data: Data) -> Array:
+    def weights(self, y: Trained, data: Data) -> Array:
         """s = σ(logits)."""
-        return self.maps(data.which, self.model.logits(*y))
+        a = self.model.logits({**data.fixed, **y})
+        if self.pieces:
+            return self.charts.smooth(data.which, a, data.sign, data.where)
+        return self.charts.whole(data.which, a, data.where)
 
-    def objective(self, y: Parameters, data: Data) -> Array:
-        """L(V, a)."""
-        return self.loss.value(self.model.beta(y[0], self.weights(y, data)), data.loss)
+    def objective(self, y: Trained, data: Data) -> Array:
+        """L = ℓ(V s)."""
+        return self.loss.value(y["V"] @ self.weights(y, data), data.loss)
 
-    def velocity(self, t: Any, y: Parameters, data: Data) -> Parameters:
+    def velocity(self, t: Any, y: Trained, data: Data) -> Trained:
         """-∇L."""
-        return jax.tree.map(jnp.negative, jax.grad(self.objective)(y, data))
+        return _velocity(self, y, data)
 
-    def observe(self, y: Parameters, data: Data) -> Observed:
+    def observe(self, y: Trained, data: Data) -> Observed:
         """What is kept of a state."""
         s = self.weights(y, data)
-        beta = self.model.beta(y[0], s)
+        beta = y["V"] @ s
         value = self.loss.value(beta, data.loss)
         log = self.loss.log_value or (lambda beta, data: jnp.log(jnp.maximum(value, 0.0)))
-        u = y[0].T @ data.loss["target"] if "target" in data.loss else jnp.full(s.shape, jnp.nan)
-        return Observed(s, y[1], jnp.linalg.norm(y[0], axis=0), u, value, log(beta, data.loss))
+        u = y["V"].T @ data.loss["target"] if "target" in data.loss else jnp.full(s.shape, jnp.nan)
+        a = self.model.shown({**data.fixed, **y})
+        return Observed(s, a, jnp.linalg.norm(y["V"], axis=0), u, value, log(beta, data.loss))
 
-    def way_left(self, y: Parameters, data: Data) -> Array:
-        """How far the parameters will still move, if they are close to a minimum; infinite if they are not.
+    def gone(self, y: Trained, data: Data) -> Array:
+        """How far each key is above the weight at which it drops out, (n,); infinite for those that do not."""
+        above = self.weights(y, data) - self.charts.floor(data.which)
+        return jnp.where(data.where, above, jnp.inf)
 
-        Near a minimum the velocity v decays at the rate λ of the slowest direction left in it, λ = -⟨v, v̇⟩/⟨v, v⟩, and
-        the way left is |v|/λ. Where decay is slower than exponential, as for the logistic loss, λ falls like 1/t and
-        the way left does not shrink.
-        """
-        move = partial(self.velocity, None)
-        v, acceleration = jax.jvp(lambda y: move(y, data), (y,), (move(y, data),))
-        square, rate = _dot(v, v), -_dot(v, acceleration)
-        return jnp.where(square == 0, 0.0, jnp.where(rate > 0, square**1.5 / jnp.where(rate > 0, rate, 1.0), jnp.inf))
+    def pushed(self, y: Trained, data: Data) -> Array:
+        """Keys that rest on an edge and whose payoff would take them off it, boolean (n,)."""
+        s = self.weights(y, data)
+        payoff = -y["V"].T @ jax.grad(lambda beta: self.loss.value(beta, data.loss))(y["V"] @ s)
+        above = payoff - self.charts.mean_payoff(data.which, s, payoff, data.where)
+        least = PUSH * jnp.abs(payoff).max() + FAINT * (1.0 + jnp.abs(y["V"]).max())
+        return data.edge & (above > least)
+
+    def stop(self, t: Any, y: Trained, data: Data, **_: Any) -> Array:
+        """Whether the smooth piece has ended."""
+        return jnp.any(self.gone(y, data) < 0) | jnp.any(self.pushed(y, data))
 
 
-def _dot(one: Parameters, other: Parameters) -> Array:
-    return jnp.vdot(one[0], other[0]) + jnp.vdot(one[1], other[1])
+@partial(jax.jit, static_argnums=0)  # traced once for the many places where it is called
+def _velocity(flow: Flow, y: Trained, data: Data) -> Trained:
+    return jax.tree.map(jnp.negative, jax.grad(flow.objective)(y, data))
 
 
 @partial(jax.jit, static_argnames="flow", compiler_options=QUICK)
-def observe(y: Parameters, data: Data, *, flow: Flow) -> tuple[Observed, Array]:
-    """What is kept of a state, and how far it will still move."""
-    return flow.observe(y, data), flow.way_left(y, data)
+def observe(y: Trained, data: Data, *, flow: Flow) -> tuple[Observed, Trained]:
+    """What is kept of states, and their velocities; every argument has a leading axis of flows."""
+    return jax.vmap(lambda y, data: (flow.observe(y, data), flow.velocity(None, y, data)))(y, data)
 
 
-@partial(jax.jit, static_argnames=("flow", "solver", "max_steps"), compiler_options=QUICK)
+@partial(jax.jit, static_argnames="flow", compiler_options=QUICK)
+def edges(y: Trained, data: Data, *, flow: Flow) -> tuple[Array, Array]:
+    """`Flow.gone` and `Flow.pushed` of states."""
+    return jax.vmap(lambda y, data: (flow.gone(y, data), flow.pushed(y, data)))(y, data)
+
+
 def integrate(
-    y: Parameters, t: float, end: float, data: Data, rtol: float, *, flow: Flow, solver: str, max_steps: int
-) -> tuple[Array, Parameters, Mapping[str, Array]]:
-    """The flow from (t, y) to ``end``, or until the steps are used up.
+    y: Trained, t: Array, end: Array, data: Data, rtol: float, *, flow: Flow, solver: str, max_steps: int, watch: bool
+) -> tuple[Array, Trained, Mapping[str, Array]]:
+    """Flows from (t, y) to ``end``, which may be before t, or until the steps are used up or a smooth piece has ended.
 
     Times are reached by ending there: interpolated values are 10 to 100 times less accurate than steps, and a program
     that saves and interpolates takes twice as long to compile.
 
     Args:
-        y: parameters (V (d, n), a (n,)) at time t.
+        y: trained parameters at times t (b,), each with a leading axis of b flows, as ``end`` and ``data``.
         rtol: tolerance of each step, relative and absolute.
         solver: a key of `SOLVERS`.
+        watch: whether to stop at the step in which a smooth piece ends.
 
     Returns:
-        the time reached, the parameters there, diffrax's statistics.
+        the times reached, the parameters there, diffrax's statistics.
     """
+    return few_or_many(_one, _many, (y, t, end, data), rtol, flow=flow, solver=solver, max_steps=max_steps, watch=watch)
+
+
+def _solve(
+    y: Trained, t: Array, end: Array, data: Data, rtol: float, flow: Flow, solver: str, max_steps: int, watch: bool
+) -> tuple[Array, Trained, Mapping[str, Array]]:
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(flow.velocity),
         SOLVERS[solver],
@@ -114,7 +155,11 @@ def integrate(
         args=data,
         stepsize_controller=diffrax.PIDController(rtol=rtol, atol=rtol),
         max_steps=max_steps,
+        event=diffrax.Event(flow.stop) if watch else None,
         throw=False,
     )
     assert solution.ts is not None
     return solution.ts[0], jax.tree.map(lambda leaf: leaf[0], solution.ys), solution.stats
+
+
+_one, _many = one_and_many(_solve, ("flow", "solver", "max_steps", "watch"))

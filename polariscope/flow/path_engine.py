@@ -1,7 +1,6 @@
-"""The engine for the value model with a loss of the margin: path time, with its clock read off afterwards."""
+"""The engine for the value model with a loss of the margin ⟨β*, β⟩: path time, leg by leg, its clock read off after."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -11,210 +10,232 @@ import numpy as np
 from jaxtyping import Array
 
 from polariscope.flow import path_time
+from polariscope.flow.charts import Charts, declares, masks
 from polariscope.flow.checks import check_path
-from polariscope.flow.clock import POINTS, Clock, clock_of, coefficients
-from polariscope.flow.compiling import QUICK
-from polariscope.flow.losses.logistic import log_softplus
-from polariscope.flow.maps import Maps, declares_distribution, may_be_smooth, weights
+from polariscope.flow.clock import Steps, coefficients
+from polariscope.flow.compiling import FEW as ONE_BY_ONE
+from polariscope.flow.compiling import QUICK, few_or_many, one_and_many
+from polariscope.flow.kinks import cut, leave, undecided
 from polariscope.flow.problem import Problem
 from polariscope.flow.result import Path, Result, blanked, joined, result_from
-from polariscope.flow.ties import tie, tied_lead
+from polariscope.flow.ties import tied_lead
+from polariscope.flow.tracks import Pieces, Solved, Track, solved, start_of, track_of, weights
 
-MAX_STEPS = (512, 4096)
-"""Tried in turn, accepted and rejected steps together; the second only for maps without kinks, where it can help."""
-CHUNK = 64
-"""Steps of all paths together that are refined by one call."""
+MAX_STEPS = 512
+"""Accepted and rejected steps of one leg; a leg that needs more goes on in the next round."""
+MOST_STEPS = 4096
+"""Steps of a whole path, beyond which it counts as too stiff."""
+TOGETHER = 512
+"""Paths followed side by side; memory goes with this times MAX_STEPS times n."""
+SIZES = (64, 4096)
+"""Steps refined by one call: the larger number where there are as many."""
 INTERNAL = 0.1
 """The steps are taken with this times the accuracy asked for: the errors of the knots add up to about ten of them."""
-
-
-@dataclass(frozen=True, eq=False)
-class Solved:
-    """A path with its clock: Chebyshev coefficients of the states on every step."""
-
-    clock: Clock
-    D: np.ndarray
-    a: np.ndarray
-    limited: bool
-    stats: dict[str, Any]
-
-    def path(self, problem: Problem, step: np.ndarray, x: np.ndarray, log_t: np.ndarray) -> Path:
-        """The path at points of its steps."""
-        basis, norm = self.clock.basis(step, x), self.clock.norm
-        D, a = (np.einsum("qk,qkn->qn", basis, c[step]) for c in (self.D, self.a))
-        s, u, z = states(problem.scores, x, D, a)
-        u, z = norm * u, norm * z
-        moved = (u - start_of(problem)) / norm**2
-        columns = np.sum(problem.V0**2, axis=0) + moved * (2 * start_of(problem) + norm**2 * moved)
-        return Path(
-            log_t=log_t, s=s, a=a, u=u, objective=np.logaddexp(0.0, -z),
-            log_objective=log_softplus(-z), tau=np.expm1(x) / norm,
-            column_norms=np.sqrt(np.maximum(columns, 0.0)),
-        )  # fmt: skip
-
-
-def states(scores: Any, x: np.ndarray, D: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """s, û and ẑ = ⟨û, s⟩ of states (…, n)."""
-    s = weights(scores, a)
-    u = D + np.expm1(x)[..., None] * s
-    return s, u, (u * s).sum(-1)
+FEW = 32
+"""Up to so many problems, all are padded to the longest: one compilation costs more than some hidden keys."""
 
 
 def serves(problem: Problem) -> bool:
-    """Whether the path of this problem does not depend on the clock."""
-    return problem.model.name == "value" and problem.loss.clock == "path"
+    """Whether the path of this problem lies in the span of the target and does not depend on the clock."""
+    return problem.model.name == "value" and problem.loss.linear
 
 
-def group_key(problem: Problem) -> int:
-    """What one compilation serves: n."""
-    return len(problem.a0)
+def group_key(problem: Problem) -> Any:
+    """What may be followed together: one loss; score maps that can hide keys, or one length."""
+    return problem.loss, None if masks(problem.scores) else len(problem.a0)
 
 
-@partial(jax.jit, static_argnames=("maps", "max_steps"), compiler_options=QUICK)
-def _integrate(
-    u0: Array, a0: Array, norm: Array, log_t: Array, which: Array, rtol: float, maps: Maps, max_steps: int
-) -> path_time.Steps:
-    one = partial(path_time.integrate, maps=maps, rtol=rtol, max_steps=max_steps)
-    return jax.vmap(one)(u0, a0, norm, log_t, which)
+def solve_group(problems: Sequence[Problem], rtol: float) -> Iterator[tuple[int, Result]]:
+    """Results of problems with one `group_key`, each with its place in the list."""
+    lengths = [len(p.a0) for p in problems]
+    pad = masks(problems[0].scores)
+    few = len(problems) <= FEW
+    sizes = [(max(lengths) if few else 1 << (n - 1).bit_length()) if pad else n for n in lengths]
+    for size in sorted(set(sizes)):
+        members = [i for i, s in enumerate(sizes) if s == size]
+        for first in range(0, len(members), TOGETHER):
+            chunk = members[first : first + TOGETHER]
+            paths = follow([problems[i] for i in chunk], size, rtol)
+            yield from ((i, _result(path, rtol)) for i, path in zip(chunk, paths, strict=True))
 
 
-@partial(jax.jit, static_argnames="maps", compiler_options=QUICK)
-def _inside(x: Array, to: Array, D: Array, a: Array, which: Array, maps: Maps) -> path_time.State:
-    return jax.vmap(partial(path_time.inside, maps=maps))(x, to, D, a, which)
+_one, _many = one_and_many(path_time.integrate, ("charts", "max_steps"))
 
 
-def solve_group(problems: Sequence[Problem], rtol: float) -> Iterator[Result]:
-    """Results of problems with one `group_key`."""
-    maps = Maps(tuple(dict.fromkeys(p.scores for p in problems)))
-    for problem, solved in zip(problems, _solved(problems, maps, rtol), strict=True):
-        yield _result(problem, solved, rtol)
+@partial(jax.jit, static_argnames="charts", compiler_options=QUICK)
+def _inside(x: Array, to: Array, D: Array, q: Array, leg: path_time.Leg, charts: Charts) -> path_time.State:
+    return jax.vmap(partial(path_time.inside, charts=charts))(x, to, D, q, leg)
 
 
-def _solved(problems: Sequence[Problem], maps: Maps, rtol: float) -> list[Solved]:
-    """Each problem's path, with more steps, or integrated further, for those that did not get far enough."""
-    found: dict[int, Solved] = {}
-    slack, todo, tier = np.zeros(len(problems)), list(range(len(problems))), 0
-    size = 1 << (len(problems) - 1).bit_length()
-    for _ in range(8):
-        batch = _batch([problems[i] for i in todo], slack[todo], maps, rtol, MAX_STEPS[tier], size)
-        found.update(zip(todo, batch, strict=True))
-        last = tier + 1 == len(MAX_STEPS) or not any(may_be_smooth(problems[i].scores) for i in todo)
-        short = {i: problems[i].log_t[-1] - found[i].clock.log_t[-1] for i in todo}
-        todo = [
-            i
-            for i in todo
-            if 0 < short[i] < np.inf and not (found[i].limited and (last or not may_be_smooth(problems[i].scores)))
-        ]
-        for i in todo:
-            slack[i] += 0.0 if found[i].limited else short[i] + 1.0
-        tier += not last and any(found[i].limited for i in todo)
-        if not todo:
-            break
-    return [found[i] for i in range(len(problems))]
+def follow(problems: Sequence[Problem], n: int, rtol: float) -> list[Solved]:
+    """The path of each problem, to the last time wanted of it or to where it ends before."""
+    charts = Charts(tuple(dict.fromkeys(p.scores for p in problems)))
+    tracks = [track_of(p, n) for p in problems]
+    for track in tracks:
+        undecided(track)
+    size = 1 << (len(problems) - 1).bit_length() if len(problems) > ONE_BY_ONE else 1
+    rounds: list[Pieces] = []
+    todo = list(range(len(tracks)))
+    while todo:
+        rounds += _round(tracks, todo, charts, INTERNAL * rtol, size)
+        todo = [i for i in todo if tracks[i].ended is None]
+    return solved(tracks, rounds)
 
 
-def _batch(
-    problems: Sequence[Problem], slack: np.ndarray, maps: Maps, rtol: float, max_steps: int, size: int
-) -> list[Solved]:
-    """Paths side by side, ``size`` of them (the last one repeated), so that a second try compiles nothing."""
-    rows = [*problems, *[problems[-1]] * (size - len(problems))]
-    which = np.array([maps.members.index(p.scores) for p in rows])
-    steps = _integrate(
-        np.stack([start_of(p) for p in rows]),
-        np.stack([p.a0 for p in rows]),
-        np.array([norm_of(p) for p in rows]),
-        np.array([p.log_t[-1] for p in rows]) + np.append(slack, np.full(size - len(slack), slack[-1])),
-        which,
-        INTERNAL * rtol,
-        maps,
-        max_steps,
+def _round(tracks: Sequence[Track], todo: list[int], charts: Charts, rtol: float, size: int) -> list[Pieces]:
+    """One leg of every path in ``todo``: the tracks move on, what they did is returned.
+
+    Paths are followed ``size`` at a time (the last one repeated), so that later rounds compile nothing.
+    """
+    rows = [tracks[i] for i in todo]
+    filled = [*rows, *[rows[-1]] * (size - len(rows))]
+    leg = _legs(filled, charts)
+    start = [np.stack([getattr(r, key) for r in filled]) for key in ("x", "D", "q")]
+    taken = few_or_many(_one, _many, (*start, leg), rtol, charts=charts, max_steps=MAX_STEPS)
+    taken = jax.tree.map(lambda v: np.array(v[: len(rows)]), taken)
+    path, step = np.nonzero(np.arange(taken.x.shape[1] - 1) < taken.accepted[:, None])
+
+    def refine(path: np.ndarray, step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return _points(taken, path, step, jax.tree.map(lambda v: np.asarray(v)[path], leg), charts)
+
+    if not len(path):
+        for row in rows:
+            row.ended = row.ended or "step limit"
+        return []
+    crossed = cut(rows, taken, refine)
+    D, q = refine(path, step)
+    where = np.asarray(leg.where)[path]
+    left, right = taken.x[path, step], taken.x[path, step + 1]
+    flat, growing = _margin(rows, path, D, q, where)
+    log_t = _move(rows, taken, path, (left, right, flat, growing))
+    for row, keys in crossed.items():
+        leave(rows[row], keys)
+    owner = np.array(todo)[path]
+    return [Pieces(owner, left, right, flat, growing, coefficients(D), coefficients(q), where, log_t)]
+
+
+def _margin(
+    rows: Sequence[Track], path: np.ndarray, D: np.ndarray, q: np.ndarray, where: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients of the two parts ‖β*‖⟨D, s⟩ and ‖β*‖⟨s, s⟩ of z on steps of rows ``path``."""
+    s = np.empty(q.shape)
+    for chart in dict.fromkeys(r.chart for r in rows):
+        mine = np.array([r.chart == chart for r in rows])[path]
+        s[mine] = weights(chart, q[mine], where[mine, None])
+    norm = np.array([r.norm for r in rows])[path, None]
+    return coefficients(norm * (D * s).sum(-1)), coefficients(norm * (s * s).sum(-1))
+
+
+def _legs(rows: Sequence[Track], charts: Charts) -> path_time.Leg:
+    return path_time.Leg(
+        np.array([charts.members.index(r.problem.scores) for r in rows]),
+        np.stack([r.where for r in rows]),
+        np.array([r.norm for r in rows]),
+        np.array([r.margin for r in rows]),
+        np.full(len(rows), path_time.FURTHEST),
     )
-    steps = jax.tree.map(lambda leaf: np.asarray(leaf)[: len(problems)], steps)
-    ends = np.cumsum(steps.accepted)
-    points = [np.split(c, ends[:-1]) for c in _points(steps, which, maps)]
-    each = [jax.tree.map(lambda leaf, i=i: leaf[i], steps) for i in range(len(problems))]
-    return [_read_off(*parts) for parts in zip(problems, each, *points, strict=True)]
 
 
-def _points(steps: Any, which: np.ndarray, maps: Maps) -> tuple[np.ndarray, np.ndarray]:
-    """D and a at the Chebyshev points of every real step of every path, (steps, points, n), in `CHUNK`s of steps."""
-    path, step = np.nonzero(np.arange(steps.x.shape[1]) < steps.accepted[:, None])
-    left = (steps.x[path, step], steps.x[path, step + 1], steps.D[path, step], steps.a[path, step], which[path])
+def _points(taken: Any, path: np.ndarray, step: np.ndarray, leg: Any, charts: Charts) -> tuple[np.ndarray, np.ndarray]:
+    """D and q at the Chebyshev points of steps, (steps, points, n), in chunks of one of two sizes."""
+    left = (taken.x[path, step], taken.x[path, step + 1], taken.D[path, step], taken.q[path, step])
+    chunk = SIZES[len(path) > SIZES[0] * 16]
     found = []
-    for first in range(0, len(path), CHUNK):
-        index = np.minimum(np.arange(first, first + CHUNK), len(path) - 1)
-        inner = _inside(*(values[index] for values in left), maps=maps)
+    for first in range(0, len(path), chunk):
+        index = np.minimum(np.arange(first, first + chunk), len(path) - 1)
+        inner = _inside(*(v[index] for v in left), jax.tree.map(lambda v, i=index: v[i], leg), charts=charts)
         found.append([np.asarray(part)[: len(path) - first] for part in inner])
-    inner_D, inner_a = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    inner_D, inner_q = (np.concatenate(parts) for parts in zip(*found, strict=True))
 
     def with_ends(knots: np.ndarray, inner: np.ndarray) -> np.ndarray:
         return np.concatenate([knots[path, step][:, None], inner, knots[path, step + 1][:, None]], axis=1)
 
-    return with_ends(steps.D, inner_D), with_ends(steps.a, inner_a)
+    return with_ends(taken.D, inner_D), with_ends(taken.q, inner_q)
 
 
-def _read_off(problem: Problem, steps: Any, D: np.ndarray, a: np.ndarray) -> Solved:
-    """The clock of a path from its states at the Chebyshev points of its steps."""
-    count, norm = int(steps.accepted), norm_of(problem)
-    x = steps.x[: count + 1]
-    at = x[:-1, None] + np.diff(x)[:, None] * POINTS
-    _, _, z = states(problem.scores, at, D, a)
-    stats = {
-        "engine": "path time",
-        "steps": count,
-        "rejected": int(steps.stats["num_rejected_steps"]),
-        "evaluations": 13 * int(steps.stats["num_steps"]) + 1,
-    }
-    limited = bool(steps.result == diffrax.RESULTS.max_steps_reached._value)
-    return Solved(clock_of(x, coefficients(norm * z), norm), coefficients(D), coefficients(a), limited, stats)
+def _move(rows: Sequence[Track], taken: Any, path: np.ndarray, pieces: tuple[np.ndarray, ...]) -> np.ndarray:
+    """Puts every track at the end of its leg, says whether it ended there, and returns log t after each step."""
+    link = rows[0].problem.loss.link
+    assert link is not None
+    left, right, flat, growing = pieces
+    steps = Steps(left, right, flat, growing, np.log(np.array([r.norm for r in rows]))[path], link)
+    lengths = steps.log_lengths()
+    log_t, edges = np.empty(len(lengths)), np.searchsorted(path, np.arange(len(rows) + 1))
+    for index, row in enumerate(rows):
+        mine, count = slice(edges[index], edges[index + 1]), int(taken.accepted[index])
+        log_t[mine] = np.logaddexp.accumulate(np.append(row.log_t, lengths[mine]))[1:]
+        row.x, row.D, row.q = float(taken.x[index, count]), taken.D[index, count], taken.q[index, count]
+        row.taken += count
+        row.rejected += int(taken.stats["num_rejected_steps"][index])
+        row.log_t = float(log_t[mine][-1]) if count else row.log_t
+        _judge(row, count, limited=bool(taken.result[index] == diffrax.RESULTS.max_steps_reached._value))
+    return log_t
 
 
-def norm_of(problem: Problem) -> float:
-    """‖β*‖."""
-    return float(np.linalg.norm(problem.data["target"]))
+def _judge(row: Track, count: int, *, limited: bool) -> None:
+    """Whether a path has ended, and the margin to go on to if not."""
+    short = row.problem.log_t[-1] - row.log_t
+    if not np.isfinite([row.D, row.q]).all() or np.isnan(row.log_t):
+        row.ended = "diverged"
+    elif short <= 0:
+        row.ended = "ok" if row.ended is None else row.ended
+    elif count == 0 or row.x >= path_time.FURTHEST or row.taken + row.rejected >= MOST_STEPS:
+        row.ended = "step limit"
+    elif not limited and np.isfinite(short):
+        row.margin += short + 1.0
 
 
-def start_of(problem: Problem) -> np.ndarray:
-    """u(0) = V0ᵀβ*, with exact ties kept exact."""
-    return tie(problem.V0.T @ problem.data["target"], problem.a0)
-
-
-def _result(problem: Problem, solved: Solved, rtol: float) -> Result:
-    clock = solved.clock
-    reached = problem.log_t <= clock.log_t[-1]
-    asked = blanked(solved.path(problem, *clock.find(problem.log_t), problem.log_t), reached)
-    last = np.searchsorted(clock.log_t, problem.log_t[-1])
-    steps = np.arange(min(last, len(clock.z)))
-    knots = solved.path(problem, steps, clock.x[steps], clock.log_t[steps])
-    status, message = _status(problem, solved, asked, reached)
-    softmax = getattr(problem.scores, "name", "") == "softmax"
+def _result(path: Solved, rtol: float) -> Result:
+    track = path.track
+    problem = track.problem
+    reached = (problem.log_t <= path.log_t[-1]) & (track.ended != "kink")
+    asked = blanked(path.path(*path.find(problem.log_t), problem.log_t), reached)
+    status, message = _status(path, asked, reached)
     return result_from(
         problem.name,
         asked,
         status=status,
         message=message,
-        distribution=declares_distribution(problem.scores),
-        checks=check_path(
-            joined(knots, asked.at(reached)),
-            softmax=softmax,
-            logistic=True,
-            tied=False,
-            tolerance=100 * rtol,
-            norm=norm_of(problem),
-        ),
-        stats={**solved.stats, "internal_rtol": INTERNAL * rtol},
+        distribution=declares(problem.scores, "sums_to_one") and declares(problem.scores, "non_negative"),
+        make_checks=lambda: _checks(path, asked.at(reached), rtol),
+        stats={
+            "engine": "path time",
+            "steps": track.taken,
+            "rejected": track.rejected,
+            "evaluations": 13 * (track.taken + track.rejected) + 1,
+            "kinks": [{"log_t": when, "key": key} for when, key in track.kinks],
+            "internal_rtol": INTERNAL * rtol,
+        },
     )
 
 
-def _status(problem: Problem, solved: Solved, asked: Path, reached: np.ndarray) -> tuple[str, str]:
-    last = solved.clock.log_t[-1]
-    if not np.isfinite(last) or not np.isfinite(asked.at(reached).s).all():
+def _checks(path: Solved, asked: Path, rtol: float) -> tuple[Any, ...]:
+    """What theory says, at the knots and at the times asked for."""
+    problem = path.track.problem
+    steps = np.arange(np.searchsorted(path.log_t, problem.log_t[-1]).clip(max=len(path.log_t) - 1))
+    knots = path.path(steps, path.steps.left[steps], path.log_t[steps])
+    return check_path(
+        joined(knots, asked),
+        softmax=getattr(problem.scores, "name", "") == "softmax",
+        logistic=problem.loss.linear,
+        tied=False,
+        tolerance=100 * rtol,
+        norm=path.track.norm,
+    )
+
+
+def _status(path: Solved, asked: Path, reached: np.ndarray) -> tuple[str, str]:
+    track, last = path.track, path.log_t[-1]
+    problem = track.problem
+    if track.ended == "diverged" or not np.isfinite(asked.at(reached).s).all():
         return "diverged", "The path leaves what numbers can hold."
+    if track.ended == "kink":
+        keys = ", ".join(str(key) for _, key in track.kinks)
+        return "kink", f"Coordinates {keys} start at a kink and may leave it or not: the path is not unique."
     if not reached.all():
-        return (
-            "step limit",
-            f"The steps allowed were used up at log t = {last:.6g}; the path is stiff or has a kink there.",
-        )
+        return "step limit", f"The steps allowed were used up at log t = {last:.6g}; the path is stiff there."
+    if not track.where.any():
+        return "converged", "No key has weight: nothing moves."
     tied = tied_lead(asked.s[-1], start_of(problem), problem.a0)
     if tied:
         return "ok", f"Coordinates {', '.join(map(str, tied))} start tied and stay tied: they share the lead for ever."

@@ -9,7 +9,8 @@ from polariscope.errors import InputError, unknown_name
 from polariscope.flow import losses
 
 DEFAULT_T = [1.0, 10.0, 1e2, 1e3, 1e4, 1e6, 1e8, 1e10, 1e12]
-STREAMS = ("target", "V0", "a0", "X", "y", "p")
+STREAMS = ("target", "V0", "a0", "X", "y", "p", "label", "K0", "q0")
+"""Names of the random streams; new ones go to the end, so that the numbers of the others stay."""
 
 
 def streams(seed: int) -> dict[str, np.random.Generator]:
@@ -25,15 +26,15 @@ def preset(name: str = "logistic", n: int = 8, d: int | None = None, seed: int =
     repeats the target's random numbers; here every part has a stream of its own.
 
     Args:
-        name: logistic | square | regression | kl, the loss.
+        name: logistic | exponential | cross-entropy | square | regression | kl, the loss.
         n: number of keys. d: dimension of the predictor, n by default.
         seed: a non-negative integer.
-        t: times, 1 to 10¹² by default for the logistic loss, to 10³ for the others.
+        t: times, 1 to 10¹² by default for the logistic and the exponential loss, to 10³ for the others.
     """
     if name not in losses.REGISTRY:
         raise unknown_name("preset", name, losses.REGISTRY)
     problem = random_problem(name, n=n, d=d, scale=0.1, seed=seed)
-    times = DEFAULT_T if name == "logistic" else [v for v in DEFAULT_T if v <= 1e3]
+    times = DEFAULT_T if losses.get(name).linear else [v for v in DEFAULT_T if v <= 1e3]
     return {"name": f"{name}-{n}-seed{seed}", **problem, "t": times if t is None else t}
 
 
@@ -88,8 +89,14 @@ def _distribution(random: dict[str, np.random.Generator], d: int) -> dict[str, n
     return {"p": random["p"].dirichlet(np.ones(d))}
 
 
+def _label(random: dict[str, np.random.Generator], d: int) -> dict[str, np.ndarray]:
+    return {"label": np.array(random["label"].integers(d))}
+
+
 _DATA: dict[str, Callable[[dict[str, np.random.Generator], int], dict[str, np.ndarray]]] = {
     "logistic": _target,
+    "exponential": _target,
+    "cross-entropy": _label,
     "square": _target,
     "regression": _regression,
     "kl": _distribution,

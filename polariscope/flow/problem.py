@@ -9,13 +9,14 @@ import numpy as np
 from polariscope import scores as score_maps
 from polariscope.errors import InputError
 from polariscope.flow import losses, models
+from polariscope.flow.charts import masks
 from polariscope.flow.losses._loss import Loss
 from polariscope.flow.models._model import Model
 from polariscope.flow.times import read_times
 
 LARGEST_WEIGHT = 1e12
 """A start with a weight beyond this is at a pole of the score map, but for rounding."""
-KEYS = ("model", "scores", "loss", "V0", "a0")
+KEYS = ("model", "scores", "loss", "V0")
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,9 +28,9 @@ class Problem:
         model: value or tied.
         scores: the score map σ.
         loss: ℓ.
-        V0: (d, n).
-        a0: (n,).
+        parameters: where the flow starts, by name: V (d, n) and what the model needs.
         data: what the loss needs, by key.
+        where: the keys that are visible, boolean (n,).
         log_t: times as log t, increasing, (k,); log 0 is -inf.
     """
 
@@ -37,10 +38,20 @@ class Problem:
     model: Model
     scores: Any
     loss: Loss
-    V0: np.ndarray
-    a0: np.ndarray
+    parameters: Mapping[str, np.ndarray]
     data: Mapping[str, np.ndarray]
     log_t: np.ndarray
+    where: np.ndarray
+
+    @property
+    def V0(self) -> np.ndarray:
+        """Values at the start, (d, n)."""
+        return self.parameters["V"]
+
+    @property
+    def a0(self) -> np.ndarray:
+        """What results call a, at the start, (n,): the logits, or the tied model's parameter."""
+        return self.model.shown(self.parameters)
 
 
 def read_problem(raw: Any, *, label: str = "problem", t: Any = None, log_t: Any = None) -> Problem:
@@ -62,32 +73,54 @@ def read_problem(raw: Any, *, label: str = "problem", t: Any = None, log_t: Any 
 
 
 def _read(raw: Mapping[str, Any], name: str, t: Any, log_t: Any) -> Problem:
-    missing = [key for key in KEYS if key not in raw]
     known = {"model": models.REGISTRY, "scores": score_maps.REGISTRY, "loss": losses.REGISTRY}
     for key, registry in known.items():  # a misspelt name is a better message than a missing key
         if key in raw and not callable(raw[key]):
             registry.get(raw[key])
+    _refuse_missing(raw, KEYS)
+    model, loss = models.get(raw["model"]), _loss(raw["loss"])
+    _refuse_missing(raw, [*KEYS, *(f"{name}0" for name in model.needs)])
+    shapes = {"V": "dn", **model.needs}
+    parameters = {name: array(raw[f"{name}0"], f"{name}0", len(shape)) for name, shape in shapes.items()}
+    data = {key: _needed(raw, loss, key, len(shape)) for key, shape in loss.needs.items()}
+    _check_shapes(model, loss, parameters, data)
+    loss.check(data, len(parameters["V"]))
+    scores = _score_map(raw["scores"], raw.get("temperature"))
+    where = _visible(raw.get("where"), parameters["V"].shape[1])
+    if not where.all() and not masks(scores):
+        raise InputError(
+            "where", got="a mask with a function of your own", expected="a registered score map", fix="leave it out"
+        )
+    _check_start(scores, model.logits(parameters), where)
+    return Problem(name, model, scores, loss, parameters, data, read_times(raw, t, log_t), where)
+
+
+def _refuse_missing(raw: Mapping[str, Any], wanted: Sequence[str]) -> None:
+    missing = [key for key in wanted if key not in raw]
     if missing:
         raise InputError(
             "missing keys",
             got=", ".join(map(str, raw)) or "none",
-            expected=", ".join(KEYS),
+            expected=", ".join(wanted),
             fix=f"add {', '.join(missing)}",
         )
-    model = models.get(raw["model"])
-    loss = _loss(raw["loss"])
-    V0, a0 = array(raw["V0"], "V0", 2), array(raw["a0"], "a0", 1)
-    data = {key: _needed(raw, loss, key, len(shape)) for key, shape in loss.needs.items()}
-    _check_shapes(model, loss, V0, a0, data)
-    loss.check(data)
-    scores = _score_map(raw["scores"])
-    _check_start(scores, V0 @ a0 if model.square else a0)
-    return Problem(name, model, scores, loss, V0, a0, data, read_times(raw, t, log_t))
 
 
-def _check_start(scores: Any, logits: np.ndarray) -> None:
+def _visible(raw: Any, n: int) -> np.ndarray:
+    """The mask of a problem, all True by default."""
+    if raw is None:
+        return np.ones(n, bool)
+    where = np.array(raw)
+    if where.dtype != bool or where.shape != (n,) or not where.any():
+        raise InputError(
+            "where", got=repr(raw)[:80], expected=f"{n} booleans, True at visible keys, at least one", fix="mend where"
+        )
+    return where
+
+
+def _check_start(scores: Any, logits: np.ndarray, where: np.ndarray) -> None:
     """Refuses logits at a pole of f(a)/Σf(a), where no flow can start; a user's own function is not asked."""
-    if isinstance(scores, score_maps.ScoreMap) and not (np.abs(scores(logits)) < LARGEST_WEIGHT).all():
+    if isinstance(scores, score_maps.ScoreMap) and not (np.abs(scores(logits, where)) < LARGEST_WEIGHT).all():
         raise InputError(
             "starting point",
             got=f"logits at which the score map {scores.name} is not defined",
@@ -115,8 +148,9 @@ class _OfBeta:
         return self.function(beta)
 
 
-def _score_map(scores: Any) -> Any:
-    return scores if callable(scores) else score_maps.get(scores)
+def _score_map(scores: Any, temperature: Any) -> Any:
+    score_map: Any = scores if callable(scores) else score_maps.get(scores)
+    return score_map if temperature is None else score_maps.temperature(score_map, temperature)
 
 
 def _needed(raw: Mapping[str, Any], loss: Loss, key: str, ndim: int) -> np.ndarray:
@@ -132,7 +166,7 @@ def _needed(raw: Mapping[str, Any], loss: Loss, key: str, ndim: int) -> np.ndarr
 
 def array(value: Any, what: str, ndim: int) -> np.ndarray:
     """A float64 array with ``ndim`` axes, none of them empty, all finite. Raises InputError naming ``what``."""
-    kind = {1: "a list of numbers", 2: "a list of rows of numbers, all of one length"}[ndim]
+    kind = {0: "a number", 1: "a list of numbers", 2: "a list of rows of numbers, all of one length"}[ndim]
     try:
         numbers = np.array(value)
         if numbers.dtype.kind not in "iuf":  # not booleans, words, or integers beyond 64 bits
@@ -149,15 +183,19 @@ def array(value: Any, what: str, ndim: int) -> np.ndarray:
     return result
 
 
-def _check_shapes(model: Model, loss: Loss, V0: np.ndarray, a0: np.ndarray, data: Mapping[str, np.ndarray]) -> None:
-    """Every letter of a shape means one number: d and n from V0, others from the data."""
+def _check_shapes(
+    model: Model, loss: Loss, parameters: Mapping[str, np.ndarray], data: Mapping[str, np.ndarray]
+) -> None:
+    """Every letter of a shape means one number: d and n from V0, others from where they come first."""
+    V0 = parameters["V"]
     sizes = dict(zip("dn", V0.shape, strict=True))
     owner = {"d": "the rows of V0", "n": "the columns of V0"}
-    wanted: list[tuple[str, np.ndarray, str]] = [("a0", a0, "n"), *((k, data[k], loss.needs[k]) for k in data)]
     if model.square and V0.shape[0] != V0.shape[1]:
         raise InputError(
             "V0", got=f"shape {V0.shape}", expected=f"a square matrix for the {model.name} model", fix="use d = n"
         )
+    wanted = [(f"{name}0", parameters[name], letters) for name, letters in model.needs.items()]
+    wanted += [(key, data[key], loss.needs[key]) for key in data]
     for key, value, letters in wanted:
         for letter, size in zip(letters, value.shape, strict=True):
             if sizes.setdefault(letter, size) != size:

@@ -1,7 +1,8 @@
 """What a solved flow is: a path at the times asked for, a status with a sentence, checks and statistics."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ class Result:
         entropy: -Σ sᵢ log sᵢ in nats, (k,), for score maps that declare distributions; else None.
         normalized_entropy: entropy / log n, (k,), for n > 1; else None.
         status: ok | converged | kink | step limit | diverged. message: what that means here, a sentence.
-        checks: what theory says about this path (see `polariscope.flow.checks`).
+        make_checks: what `checks` calls (see `polariscope.flow.checks`).
         stats: engine, steps, rejected, evaluations, and the internal tolerance.
     """
 
@@ -68,8 +69,13 @@ class Result:
     normalized_entropy: np.ndarray | None
     status: str
     message: str
-    checks: tuple[Any, ...] = ()
     stats: Mapping[str, Any] = field(default_factory=dict)
+    make_checks: Callable[[], tuple[Any, ...]] = tuple
+
+    @cached_property
+    def checks(self) -> tuple[Any, ...]:
+        """What theory says about this path; computed when it is asked for."""
+        return self.make_checks()
 
     @property
     def t(self) -> np.ndarray:
@@ -83,7 +89,8 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything by name, for `polariscope.files.write_json`; log 0 and t beyond floats are infinite there."""
-        return {"name": self.name, "t": self.t, **vars(self), "checks": [check.to_dict() for check in self.checks]}
+        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "make_checks"}
+        return {"name": self.name, "t": self.t, **values, "checks": [check.to_dict() for check in self.checks]}
 
 
 def entropy(s: np.ndarray) -> np.ndarray:
@@ -94,7 +101,7 @@ def entropy(s: np.ndarray) -> np.ndarray:
 
 
 def result_from(name: str, path: Path, *, distribution: bool, status: str, message: str, **more: Any) -> Result:
-    """A Result from the path at the times asked for."""
+    """A Result from the path at the times asked for; ``distribution`` says whether its weights have an entropy."""
     h = entropy(path.s) if distribution else None
     n = path.s.shape[1]
     normalized = h / np.log(n) if h is not None and n > 1 else None

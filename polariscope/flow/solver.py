@@ -1,6 +1,9 @@
 """Solving problems: which engine, in which groups, and what comes back."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 from typing import Any
 
 import jax
@@ -55,19 +58,31 @@ def solve_many(
         raise InputError("rtol", got=repr(rtol), expected="1e-13 to 1e-2", fix="try 1e-9")
     read = read_problems(list(problems), t=t, log_t=log_t)
     results: dict[int, Result] = {}
-    with jax.enable_x64(True):
-        for engine, members in _groups(read):
-            for index, result in zip(members, engine.solve_group([read[i] for i in members], rtol), strict=True):
-                results[index] = result
-                if progress is not None:
-                    progress(len(results), len(read), result.name)
+    telling = Lock()
+
+    def solve_group(group: tuple[Any, list[int]]) -> None:
+        engine, members = group
+        with jax.enable_x64(True):
+            for place, result in engine.solve_group([read[i] for i in members], rtol):
+                with telling:
+                    results[members[place]] = result
+                    if progress is not None:
+                        progress(len(results), len(read), result.name)
+
+    groups = _groups(read)
+    if len(groups) == 1:
+        solve_group(groups[0])
+    else:  # groups share nothing, and compiling them takes longer than solving them
+        with ThreadPoolExecutor(max_workers=min(len(groups), os.cpu_count() or 1)) as pool:
+            for done in [pool.submit(solve_group, group) for group in groups]:
+                done.result()
     return [results[i] for i in range(len(read))]
 
 
-def _groups(problems: Sequence[Problem]) -> Iterable[tuple[Any, list[int]]]:
+def _groups(problems: Sequence[Problem]) -> list[tuple[Any, list[int]]]:
     """Indices of problems that share an engine and a compilation."""
     groups: dict[Any, tuple[Any, list[int]]] = {}
     for index, problem in enumerate(problems):
         engine = next(e for e in ENGINES if e.serves(problem))
         groups.setdefault((engine.__name__, engine.group_key(problem)), (engine, []))[1].append(index)
-    return groups.values()
+    return list(groups.values())

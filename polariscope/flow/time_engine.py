@@ -1,28 +1,27 @@
-"""The engine for every loss and model: ordinary time, explicit steps, and implicit ones where those are too many."""
+"""The engine for every loss and model: ordinary time, batches of flows of one kind and shape."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
 
 from polariscope.errors import InputError
+from polariscope.flow.batch import PLAN, Batch, batch_of
+from polariscope.flow.charts import Charts, declares
 from polariscope.flow.checks import check_path
-from polariscope.flow.maps import Maps, declares_distribution, may_be_smooth
-from polariscope.flow.ordinary_time import Data, Flow, Observed, integrate, observe
+from polariscope.flow.compiling import FEW
+from polariscope.flow.ordinary_time import Observed
 from polariscope.flow.problem import Problem
 from polariscope.flow.result import Path, Result, blanked, result_from
 
-PLAN = (("explicit", 4096), ("implicit", 4096), ("explicit", 65536))
-"""What is tried on a stretch, each from where the one before used up its steps. Implicit steps need a smooth σ."""
 INTERNAL = 0.1
+"""The steps are taken with this times the accuracy asked for."""
 LOOKS = 48
 """Times between 0 and the last at which the path is looked at, beside those asked for."""
-LARGEST_IMPLICIT = 1500
-"""Entries of V from which implicit steps, which factor a matrix of that size, cost more than they save."""
-BOUND = 1e50
-"""Parameters beyond it count as diverged."""
+TOGETHER = 64
+"""Flows solved side by side."""
 LAST = 690.0
 
 
@@ -36,7 +35,7 @@ def serves(problem: Problem) -> bool:
         raise InputError(
             f"log_t of {problem.name}",
             got=f"{problem.log_t[-1]:g}",
-            expected=f"at most {LAST:g}, unless the model is value and the loss logistic",
+            expected=f"at most {LAST:g}, unless the model is value and the loss logistic or exponential",
             fix="ask for earlier times",
         )
     return True
@@ -44,56 +43,51 @@ def serves(problem: Problem) -> bool:
 
 def group_key(problem: Problem) -> tuple[Any, ...]:
     """What one compilation serves."""
-    shapes = tuple((key, value.shape) for key, value in problem.data.items())
-    return problem.model, problem.loss, problem.V0.shape, shapes
+    arrays = {**problem.parameters, **problem.data}
+    return problem.model, problem.loss, tuple((key, value.shape) for key, value in arrays.items())
 
 
-def solve_group(problems: Sequence[Problem], rtol: float) -> Iterator[Result]:
-    """Results of problems with one `group_key`, one after the other."""
-    maps = Maps(tuple(dict.fromkeys(p.scores for p in problems)))
-    for problem in problems:
-        yield _result(problem, _run(problem, maps, rtol), rtol)
+def solve_group(problems: Sequence[Problem], rtol: float) -> Iterator[tuple[int, Result]]:
+    """Results of problems with one `group_key`, each with its place in the list."""
+    charts = Charts(tuple(dict.fromkeys(p.scores for p in problems)))
+    size = min(1 << (len(problems) - 1).bit_length(), TOGETHER) if len(problems) > FEW else len(problems)
+    for first in range(0, len(problems), size):
+        members = list(problems[first : first + size])
+        # The last one is repeated, so that a shorter batch compiles nothing.
+        batch = batch_of(members + members[-1:] * (size - len(members)), charts, INTERNAL * rtol)
+        times, seen, ends = _run(batch)
+        for i, problem in enumerate(members):
+            yield first + i, _result(problem, batch, i, times[i], [_row(one, i) for one in seen], ends[i], rtol)
 
 
-def end_state(problem: Problem, rtol: float) -> tuple[np.ndarray, np.ndarray]:
-    """(V, a) at the last time of a problem, or where it has stopped moving."""
+def end_state(problem: Problem, rtol: float) -> Mapping[str, np.ndarray]:
+    """The trained parameters by name at the last time of a problem, or where it has stopped moving."""
     with jax.enable_x64(True):
-        V, a = _run(problem, Maps((problem.scores,)), rtol).y
-    return np.asarray(V), np.asarray(a)
+        batch = batch_of([problem], Charts((problem.scores,)), rtol)
+        _run(batch)
+    return {name: np.asarray(value)[0] for name, value in batch.y.items()}
 
 
-@dataclass
-class Run:
-    """A flow while it is being solved: where it is, what was seen, what it cost."""
-
-    y: tuple[Any, Any]
-    t: float = 0.0
-    times: list[float] = field(default_factory=list)
-    seen: list[Observed] = field(default_factory=list)
-    steps: int = 0
-    rejected: int = 0
-    stage: int = 0
-    converged: bool = False
+def _row(observed: Observed, i: int) -> Observed:
+    return Observed(*(value[i] for value in observed))
 
 
-def _run(problem: Problem, maps: Maps, rtol: float) -> Run:
-    """The flow, looked at at every time asked for and some more, until it stops moving or cannot go on."""
-    flow = Flow(problem.model, maps, problem.loss)
-    data = Data(dict(problem.data), maps.members.index(problem.scores))
-    stages = [s for s in range(len(PLAN)) if s == 0 or _may_go_on(problem, PLAN[s][0])]
-    run = Run((problem.V0, problem.a0))
-    for end in looks(np.exp(problem.log_t)):
-        while run.t < end:
-            if run.stage == len(stages):
-                return run
-            _advance(run, float(end), data, flow, INTERNAL * rtol, *PLAN[stages[run.stage]])
-        observed, left = observe(run.y, data, flow=flow)
-        run.times.append(float(end))
-        run.seen.append(jax.tree.map(np.asarray, observed))
-        run.converged = bool(left <= INTERNAL * rtol)
-        if run.converged or not _sound(run.y):
+def _run(batch: Batch) -> tuple[np.ndarray, list[Observed], list[int]]:
+    """All flows, looked at at every time asked for and some more: the times (b, m), the m looks, and for each flow
+    the number of looks until it ended."""
+    each = [looks(np.exp(p.log_t)) for p in batch.problems]
+    count = max(map(len, each))
+    times = np.stack([np.append(t, np.full(count - len(t), t[-1])) for t in each])
+    seen, ends = [], [count] * len(each)
+    for index in range(count):
+        batch.advance(times[:, index])
+        seen.append(batch.look())
+        for i, ended in enumerate(batch.ended):
+            if ended is not None and ends[i] == count:
+                ends[i] = index + 1
+        if not batch.alive().any():
             break
-    return run
+    return times, seen, ends
 
 
 def looks(times: np.ndarray) -> np.ndarray:
@@ -105,58 +99,55 @@ def looks(times: np.ndarray) -> np.ndarray:
     return np.unique(np.concatenate([[0.0], np.geomspace(first, last, LOOKS).clip(max=last), times]))
 
 
-def _may_go_on(problem: Problem, solver: str) -> bool:
-    """Whether more steps, or implicit ones, could help: not at a kink, where explicit steps shrink without end."""
-    return may_be_smooth(problem.scores) and (solver != "implicit" or problem.V0.size <= LARGEST_IMPLICIT)
-
-
-def _advance(run: Run, end: float, data: Data, flow: Flow, rtol: float, solver: str, max_steps: int) -> None:
-    t, y, stats = integrate(run.y, run.t, end, data, rtol, flow=flow, solver=solver, max_steps=max_steps)
-    run.y, run.steps = y, run.steps + int(stats["num_accepted_steps"])
-    run.rejected += int(stats["num_rejected_steps"])
-    stuck = int(stats["num_steps"]) >= max_steps and float(t) < end
-    run.t = float(t) if stuck else end
-    run.stage += stuck
-    if not _sound(y):
-        run.t = end  # to be seen there, and no further
-
-
-def _sound(y: Any) -> bool:
-    """Whether the parameters are numbers, and not on their way beyond them."""
-    return all(bool((np.abs(leaf) < BOUND).all()) for leaf in y)
-
-
-def _result(problem: Problem, run: Run, rtol: float) -> Result:
-    times = np.array(run.times)
-    with np.errstate(divide="ignore"):
-        path = _path(problem, np.log(times), run.seen)
+def _result(
+    problem: Problem, batch: Batch, i: int, times: np.ndarray, seen: Sequence[Observed], end: int, rtol: float
+) -> Result:
+    """The result of flow ``i``, which ended at the look before ``end``."""
+    ended, cut = batch.ended[i], None
+    times, seen = times[:end], list(seen[:end])
+    if ended in ("kink", "step limit", "diverged"):
+        cut = len(times) - 1  # the last look was taken where the flow ended, before the time it was meant for
+    times, places = np.unique(times[:cut], return_index=True)
+    seen = [seen[int(k)] for k in places]
+    if not seen:  # not even the start could be looked at in time
+        times, seen = np.zeros(1), [_nothing(batch.look(), i)]
     wanted = np.exp(problem.log_t)
+    with np.errstate(divide="ignore"):
+        path = _path(problem, np.log(times), seen)
     place = np.searchsorted(times, wanted).clip(max=len(times) - 1)
-    reached = (wanted < times[-1]) | ((wanted == times[-1]) & _sound(run.y)) | run.converged
-    asked = blanked(_path(problem, problem.log_t, [run.seen[i] for i in place]), reached)
-    status, message = _status(problem, run, reached)
+    reached = (wanted <= times[-1]) | (ended == "converged")
+    asked = blanked(_path(problem, problem.log_t, [seen[int(k)] for k in place]), reached)
+    status, message = _status(batch, i, float(times[-1]), reached)
+    if not np.isfinite(asked.at(reached).s).all() or np.isnan(asked.at(reached).objective).any():
+        status, message = "diverged", f"The path leaves what numbers can hold before t = {times[-1]:.6g}."
     return result_from(
         problem.name,
         asked,
         status=status,
         message=message,
-        distribution=declares_distribution(problem.scores),
-        checks=check_path(
+        distribution=declares(problem.scores, "sums_to_one") and declares(problem.scores, "non_negative"),
+        make_checks=partial(
+            check_path,
             path,
             softmax=getattr(problem.scores, "name", "") == "softmax",
-            logistic=problem.loss.name == "logistic",
-            tied=problem.model.name == "tied",
+            logistic=problem.loss.linear,
+            tied=not problem.model.own,
             tolerance=100 * rtol,
         ),
         stats={
             "engine": "ordinary time",
-            "steps": run.steps,
-            "rejected": run.rejected,
-            "solver": PLAN[min(run.stage, len(PLAN) - 1)][0],
-            "converged_at": run.t if run.converged else None,
+            "steps": int(batch.steps[i]),
+            "rejected": int(batch.rejected[i]),
+            "solver": PLAN[batch.stage[i]][0],
+            "converged_at": float(times[-1]) if ended == "converged" else None,
+            "kinks": [{"log_t": float(np.log(t)) if t else -np.inf, "key": key} for t, key in batch.kinks[i]],
             "internal_rtol": INTERNAL * rtol,
         },
     )
+
+
+def _nothing(observed: Observed, i: int) -> Observed:
+    return Observed(*(np.full_like(value, np.nan) for value in _row(observed, i)))
 
 
 def _path(problem: Problem, log_t: np.ndarray, seen: Sequence[Observed]) -> Path:
@@ -166,12 +157,16 @@ def _path(problem: Problem, log_t: np.ndarray, seen: Sequence[Observed]) -> Path
     return Path(log_t=log_t, **fields)
 
 
-def _status(problem: Problem, run: Run, reached: np.ndarray) -> tuple[str, str]:
-    if not _sound(run.y) or not np.isfinite(run.seen[-1].s).all() or not np.isfinite(run.seen[-1].objective):
-        return "diverged", f"The path leaves what numbers can hold before t = {run.times[-1]:.6g}."
-    if run.converged:
-        return "converged", f"Nothing moves any more from t = {run.times[-1]:.6g} on."
-    if not reached.all():
-        why = "it is stiff or grows without bound" if may_be_smooth(problem.scores) else "σ may have a kink there"
-        return "step limit", f"The steps allowed were used up at t = {run.t:.6g}; {why}."
-    return "ok", "Every time asked for was reached."
+def _status(batch: Batch, i: int, last: float, reached: np.ndarray) -> tuple[str, str]:
+    ended = batch.ended[i]
+    if ended == "converged":
+        return "converged", f"Nothing moves any more from t = {last:.6g} on."
+    if reached.all():
+        return "ok", "Every time asked for was reached."
+    if ended == "kink":
+        t, key = batch.kinks[i][-1]
+        return "kink", f"At t = {t:.6g} coordinate {key} may leave its kink or not: the path is not unique."
+    if ended == "diverged":
+        return "diverged", f"The path leaves what numbers can hold after t = {last:.6g}."
+    why = "it is stiff or grows without bound" if batch.smooth(i) else "σ may have a kink there"
+    return "step limit", f"The steps allowed were used up at t = {batch.t[i]:.6g}; {why}."

@@ -14,15 +14,18 @@ from polariscope.registry import Registry
 from polariscope.scores._base import Properties, ScoreMap
 from polariscope.scores.custom import from_function
 from polariscope.scores.elementwise import identity, relu_elementwise, sigmoid, sigmoid_with_bias
-from polariscope.scores.exponential import elu_normalized, sigmoid_normalized, softmax
+from polariscope.scores.exponential import elu_normalized, sigmoid_normalized, softmax, softmax_off_by_one
 from polariscope.scores.homogeneous import l1, relu, square, total, uniform
+from polariscope.scores.sparse import entmax_1_5, sparsemax
+from polariscope.scores.tempered import temperature
 
-__all__ = ["REGISTRY", "Properties", "ScoreMap", "from_function", "get", "sigmoid_with_bias"]
+__all__ = ["REGISTRY", "Properties", "ScoreMap", "from_function", "get", "sigmoid_with_bias", "temperature"]
 
 REGISTRY = Registry("score map", {})
 
 for _map in (
     softmax,
+    softmax_off_by_one,
     sigmoid,
     sigmoid_normalized,
     relu,
@@ -33,6 +36,8 @@ for _map in (
     elu_normalized,
     identity,
     uniform,
+    sparsemax,
+    entmax_1_5,
 ):
     REGISTRY.add(_map.name, _map, _map.summary)
 

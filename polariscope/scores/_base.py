@@ -43,7 +43,7 @@ class ScoreMap(ABC):
     - a row without a visible key has all weights and gradients 0;
     - NaN in a visible logit gives NaN, never a number.
 
-    A family implements `_weights` and `_pullback` and nothing else.
+    A family implements `_weights` and `_pullback`, and `_kinks` if σ has any; nothing else.
 
     Args:
         name: the name in the registry.
@@ -107,6 +107,29 @@ class ScoreMap(ABC):
         mass = xp.sum(xp.abs(s), axis=-1)
         return xp.isfinite(mass) & (mass > 0)
 
+    def kinks(self, a: Array) -> Array:
+        """Signed distances to the kinks of σ, one per key: one changes its sign exactly where σ is not differentiable.
+
+        On every piece of a path on which no sign changes, the Jacobian is continuous. For relu, relu-elementwise and l1
+        they are a itself, for sparsemax a − τ, the distance to the border of the support.
+
+        Args:
+            a: logits (…, n).
+
+        Returns:
+            (…, n), in the units of a; (…, 0) for maps without kinks, and for functions of one's own, of which none are
+            known.
+
+        Raises:
+            InputError: as `__call__`.
+        """
+        xp, a, _ = _enter(a, None)
+        return self._kinks(xp, a)
+
+    def _kinks(self, xp: Any, a: Array) -> Array:
+        """Signed distances, (…, n); of a map without kinks (…, 0)."""
+        return a[..., :0]
+
     @abstractmethod
     def _weights(self, xp: Any, a: Array, visible: Array | None) -> Array:
         """σ(a) at the visible keys; what stands at hidden keys is ignored. Hidden logits arrive as 0."""
@@ -119,6 +142,11 @@ class ScoreMap(ABC):
 def hide(xp: Any, x: Array, visible: Array | None, fill: float = 0.0) -> Array:
     """``x`` with ``fill`` at the hidden keys."""
     return x if visible is None else xp.where(visible, x, fill)
+
+
+def at_zero(a: Array, properties: Properties) -> Array:
+    """The kinks of a map made of scalar functions whose only kink is at 0: a, or none if it is smooth."""
+    return a[..., :0] if properties.smooth else a
 
 
 def covariance(xp: Any, s: Array, g: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 
 from polariscope.errors import InputError
 from polariscope.scores import _stable as functions
-from polariscope.scores._base import Array, Properties, ScoreMap
+from polariscope.scores._base import Array, Properties, ScoreMap, at_zero
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,9 @@ class Elementwise(ScoreMap):
 
     def _pullback(self, xp: Any, a: Array, s: Array, g: Array, visible: Array | None) -> Array:
         return self.slope(xp, a) * g
+
+    def _kinks(self, xp: Any, a: Array) -> Array:
+        return at_zero(a, self.properties)
 
 
 def _shifted(xp: Any, a: Array, bias: float) -> Array:

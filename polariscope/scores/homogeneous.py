@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polariscope.scores import _stable as functions
-from polariscope.scores._base import Array, Properties, ScoreMap, covariance, hide
+from polariscope.scores._base import Array, Properties, ScoreMap, at_zero, covariance, hide
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,9 @@ class Homogeneous(ScoreMap):
         scale = _scale(xp, a)
         x = a / scale
         return self.slope(xp, x) / self._total(xp, x, visible) * covariance(xp, s, g) / scale
+
+    def _kinks(self, xp: Any, a: Array) -> Array:
+        return at_zero(a, self.properties)
 
     def _total(self, xp: Any, x: Array, visible: Array | None) -> Array:
         """Z over the visible keys; where it is 0, a divisor that gives 0 (dead and empty rows) or NaN (the pole)."""

@@ -55,15 +55,15 @@ def test_json_summary(tmp_path, problem, capsys):
 
 
 def test_a_flow_that_fails_gives_exit_code_1(tmp_path, capsys):
-    stuck = SMALL | {"name": "stuck", "scores": "l1", "a0": [0.05, 0.5, 1.0, 1.5, 2, 2, 2, 2], "t": [1e4]}
+    stuck = SMALL | {"name": "stuck", "scores": "l1", "a0": [0.0, 0.5, 1.0, 1.5, 2, 2, 2, 2], "t": [1e4]}
     stuck["V0"] = [[0.0] * 8 for _ in range(8)]
     stuck["target"] = [1.0] + [0.0] * 7
-    stuck["V0"][0] = [-3.0, 0, 0.5, 1, 1, 1, 1, 1]
+    stuck["V0"][0] = [3.0, 0, 0.5, 1, 1, 1, 1, 1]
     path, out = tmp_path / "stuck.json", tmp_path / "out.json"
     path.write_text(json.dumps([stuck]))
     assert run(path, "-o", out) == 1
     (bad,) = json.loads(out.read_text())
-    assert bad["status"] == "step limit"
+    assert bad["status"] == "kink"
     assert bad["s"][-1] == [None] * 8
     assert "stuck" in capsys.readouterr().out
 

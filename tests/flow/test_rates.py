@@ -15,11 +15,9 @@ from polariscope.errors import InputError
 from polariscope.flow import laws
 from polariscope.flow.checks import remainder
 from polariscope.flow.laws import approach, kept_spread, tied
-from polariscope.flow.laws.clock import exponential_log_t
 from polariscope.flow.laws.square import log_weights
 from polariscope.flow.laws.tied_path import tied_path
 
-SIZES = (2, 8, 50)
 MAPS = ("softmax", "elu-normalized", "sigmoid-normalized", "sigmoid")
 
 
@@ -36,65 +34,85 @@ def by_name(found):
     return {rate.law: rate for rate in found}
 
 
-@pytest.mark.parametrize("n", SIZES)
-def test_path_laws_hold(n):
-    """Three lengths of the target and four maps in one compilation."""
-    many = [problem(scores, n, length=length) for scores in MAPS for length in (0.2, 1.0, 5.0)]
-    for each, result in zip(many, flow.solve_many(many, log_t=np.geomspace(1e2, 1e8, 61)), strict=True):
-        scores = each["scores"]
+WIDE = flow.random_problem("logistic", n=50, d=3, scale=3.0, seed=3)
+
+
+@pytest.fixture(scope="module")
+def late():
+    """Flows of four maps from log t = 10² to 10⁸, in one compilation: (scores, n) to problem and result."""
+    many = {(scores, n): problem(scores, n, length=5.0 if n == 50 else 0.2) for scores in MAPS[:3] for n in (2, 50)}
+    many |= {("sigmoid", 50): problem("sigmoid", 50, length=5.0), ("softmax", "wide"): WIDE}
+    results = flow.solve_many(many.values(), log_t=np.geomspace(1e2, 1e8, 61))
+    return {key: (many[key], result) for key, result in zip(many, results, strict=True)}
+
+
+def test_path_laws_hold(late):
+    """Two lengths of the target and four maps."""
+    for (scores, n), (each, result) in late.items():
         found = by_name(flow.rates(each, result))
         assert list(found) == [scores, *["sigmoid-entropy"] * (scores == "sigmoid"), "clock"]
         for rate in found.values():
             assert rate.holds, rate
-            assert rate.exponent == pytest.approx(rate.expected_exponent, rel=2e-3)
+            assert rate.exponent == pytest.approx(rate.expected_exponent, rel=0.02 if n == "wide" else 2e-3)
             assert rate.exponent_error < 1e-3
 
 
-@pytest.mark.parametrize("n", SIZES)
-def test_squares(n):
-    rate = by_name(flow.rates(problem("square", n)))["square"]
+@pytest.fixture(scope="module")
+def squares():
+    """Flows of a²/Σa² by n, in one compilation, to where n = 50 has weights of 10⁻⁶⁰⁰ and n = 2 has none left."""
+    many = [problem("square", n) for n in (2, 8, 50)]
+    results = flow.solve_many(many, log_t=np.linspace(1, 280, 561))
+    return {n: (each, result) for n, each, result in zip((2, 8, 50), many, results, strict=True)}
+
+
+@pytest.mark.parametrize("n", [2, 8, 50])
+def test_squares(squares, n):
+    rate = by_name(flow.rates(*squares[n]))["square"]
     assert rate.holds, rate
-    assert rate.refined_ratio == pytest.approx(1, abs=2e-3)
-    assert rate.exponent == pytest.approx(rate.expected_exponent, rel=1e-4)
-    assert rate.quantity > 3000
+    assert rate.refined_ratio == pytest.approx(1, abs=4e-3)
+    assert rate.exponent == pytest.approx(rate.expected_exponent, rel=1e-3)
+    assert rate.quantity > 1000
 
 
 @pytest.mark.parametrize(
     ("law", "scores", "ratio"),
-    [("softmax", "elu-normalized", 8), ("softmax", "sigmoid-normalized", 8), ("elu-normalized", "softmax", 1 / 8)],
+    [("softmax", "elu-normalized", 50), ("softmax", "sigmoid-normalized", 50), ("elu-normalized", "softmax", 1 / 50)],
 )
-def test_the_constant_of_another_map_is_wrong_by_n(law, scores, ratio):
-    read = flow.read_problem(problem(scores, 8), log_t=[0.0])
-    rate = laws.REGISTRY.get(law).rate(read)
+def test_the_constant_of_another_map_is_wrong_by_n(late, law, scores, ratio):
+    raw, result = late[scores, 50]
+    read = flow.read_problem(raw, log_t=[0.0])
+    rate = laws.REGISTRY.get(law).rate(read, result)
     assert rate.ratio == pytest.approx(ratio, rel=0.03)
     assert laws.REGISTRY.get(law).applies(read)
 
 
 @pytest.mark.parametrize("law", ["softmax", "sigmoid", "square", "clock"])
-def test_laws_fail_on_a_wrong_flow(law):
+def test_laws_fail_on_a_wrong_flow(late, law):
     """The right path with its clock at the wrong speed, or the path of another map."""
-    other = {"softmax": "elu-normalized", "sigmoid": "softmax", "square": "softmax", "clock": "softmax"}[law]
-    read = flow.read_problem(problem(other, 8), log_t=[0.0])
-    chosen = laws.REGISTRY.get(law)
-    result = chosen.solve(read)
+    raw, result = late["elu-normalized" if law == "softmax" else "softmax", 50]
     if law == "clock":
         result = type(result)(**{**vars(result), "log_t": 1.0 + result.log_t})
-    assert chosen.rate(read, result).holds is False
+    assert laws.REGISTRY.get(law).rate(flow.read_problem(raw, log_t=[0.0]), result).holds is False
 
 
-def test_wide_starts_keep_few_losers_and_the_law_counts_them():
-    wide = flow.random_problem("logistic", n=50, d=3, scale=3.0, seed=3)
-    result = flow.solve(wide, log_t=np.geomspace(1e3, 1e6, 31))
-    rate = by_name(flow.rates(wide, result))["softmax"]
+def test_wide_starts_keep_few_losers_and_the_law_counts_them(late):
+    rate = by_name(flow.rates(*late["softmax", "wide"]))["softmax"]
     assert rate.holds
-    assert rate.ratio < 0.98 < rate.refined_ratio
-    assert next(c for c in result.checks if c.name == "rate law").holds
+    assert rate.ratio < 0.985 < 0.998 < rate.refined_ratio
+    assert next(c for c in late["softmax", "wide"][1].checks if c.name == "rate law").holds
+
+
+def test_laws_are_for_all_keys_at_temperature_one():
+    softmax = laws.REGISTRY.get("softmax")
+    assert not softmax.applies(flow.read_problem(problem()))
+    assert softmax.applies(flow.read_problem(problem() | {"where": [True] * 7 + [False]})) == "keys are hidden"
+    assert "score map" in softmax.applies(flow.read_problem(problem() | {"temperature": 2.0}))
 
 
 def test_losers_approach_each_other_like_a_power_of_log_t():
     """The differences among n s_i τ²/2 fall like τ^(-2/n)."""
-    for n, seed in ((2 + 6, 1), (8, 4)):
-        result = flow.solve(problem(n=n, seed=seed), log_t=np.geomspace(1e6, 1e10, 41))
+    n = 8
+    for result in flow.solve_many([problem(seed=1), problem(seed=4)], log_t=np.geomspace(1e6, 1e10, 41)):
         losers = np.sort(result.s, axis=1)[:, :-1]
         spread = np.log(losers.std(axis=1) / losers.mean(axis=1))
         slope, error = laws.fitted_slope(np.log(result.tau), spread)
@@ -103,19 +121,22 @@ def test_losers_approach_each_other_like_a_power_of_log_t():
 
 
 def test_exponential_loss_is_earlier_by_tau():
+    """Both losses run along one path, at dt = (1 + e^z) dτ and dt = e^z dτ; the laws are the same."""
     start = problem(n=8)
-    target = np.array(start["target"])
     logistic = flow.solve(start, log_t=[2.0, 5.0, 20.0])
-    exponential = flow.solve(
-        start | {"loss": lambda beta: jnp.exp(-jnp.vdot(target, beta))}, log_t=exponential_log_t(logistic)
-    )
-    np.testing.assert_allclose(exponential.s, logistic.s, rtol=1e-6)
-    assert (exponential_log_t(logistic)[:2] < logistic.log_t[:2] - 1e-3).all()
+    earlier = logistic.log_t + np.log1p(-logistic.tau / logistic.t)
+    exponential = flow.solve(start | {"loss": "exponential"}, log_t=earlier)
+    np.testing.assert_allclose(exponential.s, logistic.s, rtol=1e-8)
+    np.testing.assert_allclose(exponential.tau, logistic.tau, rtol=1e-8)
+    assert (earlier[:2] < logistic.log_t[:2] - 1e-3).all()
+    found = flow.rates(start | {"loss": "exponential"})
+    assert [rate.law for rate in found] == ["softmax", "clock"]
+    assert all(rate.holds for rate in found)
 
 
-def test_log_weights_of_squares_match_logarithmic_coordinates():
-    """SciPy in (u, log a), where a weight of e^-10000 is a number like any other."""
-    start = problem("square", 8)
+def test_log_weights_of_squares_match_logarithmic_coordinates(squares):
+    """SciPy in (u, log a), where a weight of e^-1000 is a number like any other."""
+    start, result = squares[8]
     V0, a0, target = (np.array(start[key]) for key in ("V0", "a0", "target"))
     total = np.sum(a0**2)
 
@@ -125,19 +146,15 @@ def test_log_weights_of_squares_match_logarithmic_coordinates():
         g = u - u[s.argmax()]
         return np.concatenate([s, 2 * (g - s @ g) / total])
 
-    read = flow.read_problem(start, log_t=[0.0])
-    result = laws.REGISTRY.get("square").solve(read)
-    times = result.tau[[300, 600, 800]]
+    places = [40, 80, 130]
+    times, w = result.tau[places], result.s[-1].argmax()
     y = solve_ivp(field, (0, times[-1]), np.append(V0.T @ target, np.log(a0)), "LSODA", times, rtol=1e-11, atol=1e-12).y
-    w = result.s[-1].argmax()
     reference = np.delete(2 * (y[8:] - y[8 + w]), w, axis=0).T
-    np.testing.assert_allclose(log_weights(read, result)[[300, 600, 800]], reference, rtol=1e-4)
-    assert reference.min() < -3000
+    np.testing.assert_allclose(log_weights(result, w)[places], reference, rtol=1e-6)
+    assert reference.min() < -600
 
 
-@pytest.mark.parametrize(
-    ("scale", "seed", "power_of_t"), [(0.1, 0, True), (0.1, 2, True), (0.35, 0, False), (0.35, 2, False)]
-)
+@pytest.mark.parametrize(("scale", "seed", "power_of_t"), [(0.1, 0, True), (0.1, 2, True), (0.35, 0, False)])
 def test_tied(scale, seed, power_of_t):
     made = flow.random_problem("logistic", n=8, d=8, scale=scale, seed=seed) | {"model": "tied"}
     (rate,) = flow.rates(made)
@@ -156,8 +173,8 @@ def test_tied_with_two_keys_knows_the_length_of_the_target(length):
 
 def test_tied_path_time_is_the_flow_in_ordinary_time():
     made = flow.random_problem("logistic", n=8, d=8, scale=0.35, seed=1) | {"model": "tied"}
-    path, U = tied_path(flow.read_problem(made), np.linspace(0.05, 30.0, 600))
-    places = [20, 200, 599]
+    path, U = tied_path(flow.read_problem(made), np.linspace(0.05, 10.0, 200))
+    places = [20, 100, 199]
     result = flow.solve(made, log_t=path.log_t[places])
     np.testing.assert_allclose(path.s[places], result.s, rtol=0, atol=2e-4)
     np.testing.assert_allclose(np.linalg.norm(U[places], axis=1), result.column_norms, rtol=1e-3)
@@ -175,10 +192,9 @@ def test_balance_against_a_quadratic_programme_by_hand():
     assert tied.balance(U, a, target, 1) == pytest.approx(size * ray.sum(), rel=1e-6)
 
 
-@pytest.mark.parametrize("n", [2, 8])
-def test_square_loss_stops_on_the_logistic_path(n):
+def test_square_loss_stops_on_the_logistic_path():
     """With V0 = 0 the end of the square loss is where the logistic path has z = ‖β*‖²; and the law of its end."""
-    start = problem(n=n, loss="square", length=6.0, mean=0.0) | {"V0": np.zeros((3, n)).tolist()}
+    start = problem(loss="square", length=6.0, mean=0.0) | {"V0": np.zeros((3, 8)).tolist()}
     end = flow.solve(start, t=[1e4])
     path = flow.solve(start | {"loss": "logistic"}, log_t=np.linspace(1, 60, 3000))
     z = (path.u * path.s).sum(axis=1)
@@ -189,9 +205,9 @@ def test_square_loss_stops_on_the_logistic_path(n):
     assert found["stopped"].where == pytest.approx(1000)
 
 
-@pytest.mark.parametrize(("loss", "n"), [("regression", 8), ("kl", 8), ("square", 50)])
-def test_laws_of_losses_that_converge(loss, n):
-    found = by_name(flow.rates(problem(loss=loss, n=n, mean=0.0)))
+@pytest.mark.parametrize("loss", ["regression", "kl", "square"])
+def test_laws_of_losses_that_converge(loss):
+    found = by_name(flow.rates(problem(loss=loss, mean=0.0)))
     assert list(found) == ["kept-spread", "approach"]
     for rate in found.values():
         assert rate.holds, rate

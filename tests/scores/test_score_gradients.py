@@ -63,13 +63,16 @@ def test_jax_transformations(name, case):
     a, g, where = map(jnp.array, (a[:9], g[:9], where[:9]))
 
     def everything(a, g, where):
-        return m(a, where), m.vjp(a, g, where), jax.jacfwd(m.vjp)(a, g, where)
+        forward = jax.jvp(lambda x: m(x, where), (a,), (g,))[1]
+        return m(a, where), m.vjp(a, g, where), forward, jax.jacfwd(m.vjp)(a, g, where)
 
     with jax.debug_nans(True):
-        weights, pulled, second = map(np.asarray, jax.jit(jax.vmap(everything))(a, g, where))
+        weights, pulled, forward, second = map(np.asarray, jax.jit(jax.vmap(everything))(a, g, where))
     a, g, where = map(np.asarray, (a, g, where))
     close(weights, m(a, where))
     close(pulled, m.vjp(a, g, where))
+    columns = np.eye(a.shape[-1])[:, None] * np.ones_like(a)
+    close(forward, (np.array([m.vjp(a, column, where) for column in columns]) * g).sum(-1).T)  # ⟨Jᵀeᵢ, g⟩ = (Jg)ᵢ
     assert np.isfinite(second).all()
 
 

@@ -152,7 +152,12 @@ def flow_at(problem: Problem, log_t: np.ndarray, **changed: Any) -> Result:
 def mapping(problem: Problem, **changed: Any) -> dict[str, Any]:
     """The problem in the form that `solve` takes."""
     parts = {"name": problem.name, "model": problem.model.name, "scores": problem.scores, "loss": problem.loss.name}
-    return {**parts, "V0": problem.V0, "a0": problem.a0, **problem.data, **changed}
+    start = {f"{name}0": value for name, value in problem.parameters.items()}
+    return {**parts, **start, **problem.data, "where": problem.where, **changed}
+
+
+LINEAR = ("logistic", "exponential")
+"""Losses of the margin ⟨β*, β⟩, which share their paths."""
 
 
 def kind(problem: Problem) -> tuple[str, str, str]:
@@ -163,7 +168,10 @@ def kind(problem: Problem) -> tuple[str, str, str]:
 
 
 def only_for(*, model: str = "value", scores: tuple[str, ...] = (), of: tuple[str, ...] = (), n: int = 2) -> Any:
-    """A law's ``applies``: for this model, these score maps and losses (all, if empty), and at least n keys."""
+    """A law's ``applies``: for this model, these score maps and losses (all, if empty), and at least n keys.
+
+    Laws count the keys, so none of them may be hidden. Score maps at a temperature have names of their own.
+    """
 
     def why_not(problem: Problem) -> str:
         name, score_map, loss = kind(problem)
@@ -172,6 +180,7 @@ def only_for(*, model: str = "value", scores: tuple[str, ...] = (), of: tuple[st
             for what, got, allowed in (("model", name, (model,)), ("score map", score_map, scores), ("loss", loss, of))
             if allowed and got not in allowed
         ]
-        return ", ".join(wrong + [f"n < {n}"] * (len(problem.a0) < n))
+        wrong += [f"n < {n}"] * (len(problem.a0) < n) + ["keys are hidden"] * (not problem.where.all())
+        return ", ".join(wrong)
 
     return why_not

@@ -23,8 +23,8 @@ def spectrum(problem: Problem) -> np.ndarray:
     """The positive eigenvalues of H^½ K H^½ at the end of the flow, increasing."""
     from polariscope.flow.time_engine import end_state
 
-    V, a = end_state(problem, 1e-9)
-    s = problem.scores(a)
+    end = end_state(problem, 1e-10)
+    V, s = end["V"], problem.scores(end["a"])
     K = s @ s * np.eye(len(V)) + (V * s - np.outer(V @ s, s)) @ (V * s - np.outer(V @ s, s)).T
     with jax.enable_x64(True):
         data = dict(problem.data)

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from polariscope.flow.laws._law import Law, Series, only_for
+from polariscope.flow.laws._law import LINEAR, Law, Series, only_for
 from polariscope.flow.laws.tails import late
-from polariscope.flow.path_engine import norm_of
 from polariscope.flow.problem import Problem
 from polariscope.flow.result import Result
+from polariscope.flow.tracks import norm_of
 
 LATEST = 1e7
 """log t beyond which log t - z is lost in the relative accuracy of the two, 1e-10."""
@@ -22,16 +22,4 @@ def series(problem: Problem, result: Result) -> Series | str:
     return Series(result.log_t, quantity, predicted, None, z, result.log_t, 1.0)
 
 
-def exponential_log_t(result: Result) -> np.ndarray:
-    """log t at which the exponential loss ℓ = e^{-z} is where the logistic loss is at ``result.log_t``, (k,).
-
-    Both run along one path, at dt = (1 + e^z) dτ and dt = e^z dτ: the exponential loss is earlier by exactly τ.
-    """
-    assert result.tau is not None
-    with np.errstate(divide="ignore"):
-        return result.log_t + np.log1p(-np.exp(np.log(result.tau) - result.log_t))
-
-
-LAW = Law(
-    "clock", "t e^(-z) = 1/(‖β*‖²‖s‖²), so log t = z + O(1), as t → ∞", only_for(of=("logistic",), n=1), late, series
-)
+LAW = Law("clock", "t e^(-z) = 1/(‖β*‖²‖s‖²), so log t = z + O(1), as t → ∞", only_for(of=LINEAR, n=1), late, series)

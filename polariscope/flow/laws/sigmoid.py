@@ -3,11 +3,11 @@
 import numpy as np
 from scipy.special import expit
 
-from polariscope.flow.laws._law import Law, Series, only_for
+from polariscope.flow.laws._law import LINEAR, Law, Series, only_for
 from polariscope.flow.laws.tails import late
-from polariscope.flow.path_engine import norm_of
 from polariscope.flow.problem import Problem
 from polariscope.flow.result import Result
+from polariscope.flow.tracks import norm_of
 
 
 def weights(problem: Problem, result: Result) -> Series | str:
@@ -33,7 +33,7 @@ def entropy(problem: Problem, result: Result) -> Series | str:
     return Series(result.log_t, deficit, predicted, None, np.log(result.log_t), np.log(deficit), -6.0)
 
 
-_APPLIES = only_for(scores=("sigmoid",), of=("logistic",))
+_APPLIES = only_for(scores=("sigmoid",), of=LINEAR)
 WEIGHTS = Law("sigmoid", "1 - s_i = 2n²‖β*‖²/(log t)² for every i as t → ∞", _APPLIES, late, weights)
 ENTROPY = Law(
     "sigmoid-entropy", "log n - H(s/Σs) = ½ Var(2‖β*‖²/u_i²), of the order (log t)⁻⁶", _APPLIES, late, entropy

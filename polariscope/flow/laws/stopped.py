@@ -7,8 +7,8 @@ import numpy as np
 from polariscope.flow.checks import rate_constant, remainder
 from polariscope.flow.laws._law import Law, Series, mapping, only_for
 from polariscope.flow.laws.tails import lead_is_shared, split
-from polariscope.flow.path_engine import norm_of
 from polariscope.flow.problem import Problem
+from polariscope.flow.tracks import norm_of
 
 LENGTHS = np.geomspace(30, 1000, 6)
 END = 1e6

@@ -5,10 +5,10 @@ from functools import partial
 import numpy as np
 
 from polariscope.flow.checks import rate_constant, remainder
-from polariscope.flow.laws._law import Law, Series, flow_at, only_for
-from polariscope.flow.path_engine import norm_of
+from polariscope.flow.laws._law import LINEAR, Law, Series, flow_at, only_for
 from polariscope.flow.problem import Problem
 from polariscope.flow.result import Result
+from polariscope.flow.tracks import norm_of
 
 LIMITS = {"softmax": 1.0, "elu-normalized": 0.0, "sigmoid-normalized": 0.0}
 """f'(a_w)/Σf at the winner, in the end."""
@@ -59,7 +59,7 @@ def law(scores: str) -> Law:
     return Law(
         scores,
         f"1 - max s = {constant}‖β*‖²/(log t)² as t → ∞",
-        only_for(scores=(scores,), of=("logistic",)),
+        only_for(scores=(scores,), of=LINEAR),
         late,
         partial(series, limit=LIMITS[scores]),
         loose=0.25,

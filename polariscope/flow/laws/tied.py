@@ -10,9 +10,9 @@ from polariscope.flow.checks import remainder
 from polariscope.flow.laws._law import Law, Series, only_for
 from polariscope.flow.laws.tails import lead_is_shared
 from polariscope.flow.laws.tied_path import tied_path
-from polariscope.flow.path_engine import norm_of
 from polariscope.flow.problem import Problem
 from polariscope.flow.result import Result
+from polariscope.flow.tracks import norm_of
 
 LAST = 2000.0
 """‖β*‖τ up to which paths are followed."""

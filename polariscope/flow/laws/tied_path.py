@@ -11,7 +11,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.special import softmax
 
-from polariscope.flow.losses.logistic import log_softplus
+from polariscope.flow.losses._margin import log_softplus
 from polariscope.flow.problem import Problem
 from polariscope.flow.result import Path, Result, result_from
 

@@ -16,7 +16,7 @@ def value(beta: Any, data: Data) -> Any:
     return jnp.sum(jax.scipy.special.xlogy(p, p)) - jnp.vdot(p, jax.nn.log_softmax(beta))
 
 
-def check(data: Any) -> None:
+def check(data: Any, d: int) -> None:
     """Refuses a p that is not a distribution (sum 1 to 1e-9, nothing negative)."""
     p = data["p"]
     if np.any(p < 0) or abs(p.sum() - 1) > 1e-9:

@@ -1,18 +1,11 @@
-"""The tied model: one matrix makes both the logits and the predictor."""
+"""The tied model: one matrix makes both the logits and the predictor, β = Uσ(Ua), with U given as ``V``."""
 
-from typing import Any
-
-from polariscope.flow.models._model import Model
+from polariscope.flow.models._model import Model, Parameters
 
 
-def logits(V: Any, a: Any) -> Any:
-    """The logits are U a, with U given as ``V``."""
-    return V @ a
+def logits(parameters: Parameters) -> object:
+    """The logits are U a."""
+    return parameters["V"] @ parameters["a"]
 
 
-def beta(V: Any, s: Any) -> Any:
-    """β = U s."""
-    return V @ s
-
-
-MODEL = Model("tied", logits, beta, square=True)
+MODEL = Model("tied", logits, {"a": "n"}, ("a",), lambda parameters: parameters["a"], square=True)

@@ -1,18 +1,11 @@
-"""The value model."""
+"""The value model: β = V σ(a)."""
 
-from typing import Any
-
-from polariscope.flow.models._model import Model
+from polariscope.flow.models._model import Model, Parameters
 
 
-def logits(V: Any, a: Any) -> Any:
+def logits(parameters: Parameters) -> object:
     """The logits are the parameters ``a`` themselves."""
-    return a
+    return parameters["a"]
 
 
-def beta(V: Any, s: Any) -> Any:
-    """β = V s."""
-    return V @ s
-
-
-MODEL = Model("value", logits, beta)
+MODEL = Model("value", logits, {"a": "n"}, ("a",), logits, own=True)
