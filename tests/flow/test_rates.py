@@ -201,7 +201,8 @@ def test_square_loss_stops_on_the_logistic_path():
     there = np.array([np.interp(36.0, z, column) for column in path.s.T])
     np.testing.assert_allclose(end.s[-1], there, atol=1e-5)
     found = by_name(flow.rates(start))
-    assert found["stopped"].holds
+    assert list(found) == ["stopped", "kept-spread"]
+    assert all(rate.holds for rate in found.values())
     assert found["stopped"].where == pytest.approx(1000)
 
 

@@ -49,10 +49,19 @@ def series(problem: Problem, result: Any) -> Series | str:
     return Series(flow.log_t, y, 2 * rate * t, refined, t, y, 2 * rate, f"λ = {rate:.6g}")
 
 
+def _applies(problem: Problem) -> str:
+    """For the square loss β never leaves the span of V0 and β*, so slow directions outside it are not seen."""
+    why = only_for(scores=("softmax",), of=("square", "regression", "kl"))(problem)
+    if why or problem.loss.name != "square":
+        return why
+    spanned = np.linalg.matrix_rank(np.column_stack([problem.V0, problem.data["target"]]))
+    return "V0 and the target do not span all directions" if spanned < len(problem.V0) else ""
+
+
 LAW = Law(
     "approach",
     "log ℓ = const - 2λt as t → ∞, λ the least positive eigenvalue of H^½(‖s‖²I + V C(s)² Vᵀ)H^½",
-    only_for(scores=("softmax",), of=("square", "regression", "kl")),
+    _applies,
     None,
     series,
     tolerance=0.02,

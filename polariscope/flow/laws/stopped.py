@@ -10,7 +10,7 @@ from polariscope.flow.laws.tails import lead_is_shared, split
 from polariscope.flow.problem import Problem
 from polariscope.flow.tracks import norm_of
 
-LENGTHS = np.geomspace(30, 1000, 6)
+LENGTHS = np.geomspace(30, 1000, 4)
 END = 1e6
 
 
