@@ -100,6 +100,7 @@ def _row(result: Any) -> dict[str, Any]:
         "max_s": float(result.s[-1].max()),
         "normalized_entropy": None if result.normalized_entropy is None else float(result.normalized_entropy[-1]),
         "checks_held": holds.count(True),
+        "checks_not_applicable": holds.count(None),
         "checks_failed": [check.name for check in result.checks if check.holds is False],
         "message": result.message,
     }
@@ -121,7 +122,8 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     entropy, failed = row["normalized_entropy"], len(row["checks_failed"])
-    checks = f"{row['checks_held']} held" + (f", {failed} failed" if failed else "")
+    beside = ((failed, "failed"), (row["checks_not_applicable"], "not applicable"))
+    checks = ", ".join([f"{row['checks_held']} held", *(f"{count} {what}" for count, what in beside if count)])
     return (
         row["problem"],
         row["status"],

@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from array_api_compat import array_namespace
 from jaxtyping import Array
 
 from polariscope import scores as score_maps
@@ -39,8 +40,8 @@ class Chart:
     floor: float = -np.inf
     temperature: float = 1.0
 
-    def enter(self, a: np.ndarray) -> np.ndarray:
-        """q of logits (n,)."""
+    def enter(self, a: Any) -> Any:
+        """q of logits (n,), a NumPy or JAX array."""
         return a / self.temperature
 
     def leave(self, q: np.ndarray, sign: np.ndarray) -> np.ndarray:
@@ -104,8 +105,8 @@ class Absolute(Chart):
     def active(self, a: np.ndarray) -> np.ndarray:
         return a != 0
 
-    def enter(self, a: np.ndarray) -> np.ndarray:
-        return np.abs(a) / self.temperature
+    def enter(self, a: Any) -> Any:
+        return abs(a) / self.temperature
 
     def leave(self, q: np.ndarray, sign: np.ndarray) -> np.ndarray:
         return self.temperature * sign * q
@@ -117,8 +118,9 @@ class Absolute(Chart):
 class Square(Absolute):
     """a²/Σa² = softmax(q), q = log a²: q' = 2a'/a = (4/Σa²)(u - z)."""
 
-    def enter(self, a: np.ndarray) -> np.ndarray:
-        return 2 * np.log(np.where(a == 0, 1.0, np.abs(a) / self.temperature))
+    def enter(self, a: Any) -> Any:
+        xp = array_namespace(a)
+        return 2 * xp.log(xp.where(a == 0, 1.0, abs(a) / self.temperature))
 
     def leave(self, q: np.ndarray, sign: np.ndarray) -> np.ndarray:
         with np.errstate(under="ignore"):
@@ -241,6 +243,11 @@ def _switch(which: Array, branches: Sequence[Any], *operands: Array) -> Array:
 def declares(score_map: Any, what: str) -> bool:
     """Whether a score map declares a property; a user's own function declares nothing."""
     return bool(getattr(getattr(score_map, "properties", None), what, False))
+
+
+def declares_distribution(score_map: Any) -> bool:
+    """Whether every row is a distribution, so that entropy is defined."""
+    return declares(score_map, "sums_to_one") and declares(score_map, "non_negative")
 
 
 def masks(score_map: Any) -> bool:

@@ -22,7 +22,8 @@ POINTS = 0.5 - 0.5 * np.cos(np.pi * np.arange(DEGREE + 1) / DEGREE)
 """Chebyshev points of a step, as fractions of it; both ends are among them."""
 _COEFFICIENTS = np.linalg.inv(chebyshev.chebvander(2 * POINTS - 1, DEGREE))
 _DERIVATIVE = np.pad(chebyshev.chebder(np.eye(DEGREE + 1), axis=0), ((0, 1), (0, 0)))
-_FALLS = np.array([0.0, 2.0, 5.0, 10.0, 20.0, 40.0])
+FALLS = np.array([0.0, 2.0, 5.0, 10.0, 20.0, 40.0])
+"""How far φ has fallen at the ends of the panels of a quadrature, backwards from its upper limit."""
 _NODES, _WEIGHTS = (0.5 * (v + s) for v, s in zip(legendre.leggauss(10), (1.0, 0.0), strict=True))
 _EPS = np.finfo(float).eps
 
@@ -60,31 +61,38 @@ class Steps:
         at = np.clip(2 * (x - self.left[step]) / self.length(step) - 1, -1.0, 1.0)
         return np.cos(np.arange(DEGREE + 1) * np.arccos(at)[..., None])
 
-    def rate(self, step: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """φ and dφ/dx at points of the steps."""
+    def at(self, step: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The margin m and dm/dx at points of the steps."""
         basis, per = self.basis(step, x), 2 / self.length(step)
         (flat, flat_slope), (growing, growing_slope) = (
             ((basis * c[step]).sum(-1), (basis * (c[step] @ _DERIVATIVE.T)).sum(-1) * per)
             for c in (self.flat, self.growing)
         )
-        m = flat + np.expm1(x) * growing
         slope = flat_slope + np.expm1(x) * growing_slope + np.exp(x) * growing
+        return flat + np.expm1(x) * growing, slope
+
+    def rate(self, step: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """φ and dφ/dx at points of the steps."""
+        m, slope = self.at(step, x)
         return self.link.log_slowness(m) + x, self.link.slope(m) * slope + 1.0
 
     def log_piece(self, step: np.ndarray, x: np.ndarray) -> np.ndarray:
         """log of the time from the start of each step to x, (q,); -inf where they coincide."""
         length = (x - self.left[step])[:, None]
         _, slope = self.rate(step, x)
-        back = np.append(np.minimum(_FALLS / np.maximum(slope, 1.0)[:, None], length), length, axis=1)
+        back = np.append(np.minimum(FALLS / np.maximum(slope, 1.0)[:, None], length), length, axis=1)
         sizes = np.diff(back, axis=1)[..., None]
         at = x[:, None, None] - (back[:, :-1, None] + sizes * _NODES)
         phi, _ = self.rate(step[:, None, None], at)
         with np.errstate(divide="ignore"):
             return logsumexp(phi, b=sizes * _WEIGHTS, axis=(1, 2)) - self.log_scale[step]
 
-    def log_lengths(self) -> np.ndarray:
-        """log of the time that each step takes, (m,)."""
-        return self.log_piece(np.arange(len(self.left)), self.right)
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """log of the least and the most time that steps can take, each (m,), for a margin that grows along them."""
+        every = np.arange(len(self.left))
+        with np.errstate(divide="ignore"):
+            wide = np.log(self.right - self.left) - self.log_scale
+        return self.rate(every, self.left)[0] + wide, self.rate(every, self.right)[0] + wide
 
     def find(self, step: np.ndarray, start: np.ndarray, log_t: np.ndarray) -> np.ndarray:
         """x at which each log t is reached in its step, which starts at log t = ``start``; by Newton in a bracket."""

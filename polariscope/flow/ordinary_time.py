@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 import diffrax
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from polariscope.flow.charts import Charts
 from polariscope.flow.compiling import QUICK, few_or_many, one_and_many
 from polariscope.flow.losses._loss import Loss
 from polariscope.flow.models._model import Model
+from polariscope.flow.problem import Problem
 
 SOLVERS = {"explicit": diffrax.Dopri8(), "implicit": diffrax.Kvaerno5()}
 PUSH = 1e-6
@@ -103,6 +105,23 @@ class Flow(NamedTuple):
     def stop(self, t: Any, y: Trained, data: Data, **_: Any) -> Array:
         """Whether the smooth piece has ended."""
         return jnp.any(self.gone(y, data) < 0) | jnp.any(self.pushed(y, data))
+
+
+def whole(problem: Problem) -> tuple[Flow, Trained, Data]:
+    """One problem with its score map as it is, kinks and all: the flow, the start of what is trained, and the data."""
+    names = ("V", *problem.model.trained)
+    flow = Flow(problem.model, Charts((problem.scores,)), problem.loss, pieces=False)
+    y: dict[str, Any] = {key: problem.parameters[key] for key in names}
+    fixed = {key: value for key, value in problem.parameters.items() if key not in names}
+    none = np.zeros(len(problem.where), bool)
+    return flow, y, Data(dict(problem.data), fixed, np.int32(0), problem.where, np.sign(problem.a0), none)
+
+
+def start_weights(problem: Problem) -> np.ndarray:
+    """s at the start, (n,)."""
+    flow, y, data = whole(problem)
+    with jax.enable_x64(True):
+        return np.asarray(flow.weights(y, data))
 
 
 @partial(jax.jit, static_argnums=0)  # traced once for the many places where it is called

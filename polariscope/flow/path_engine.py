@@ -10,16 +10,16 @@ import numpy as np
 from jaxtyping import Array
 
 from polariscope.flow import path_time
-from polariscope.flow.charts import Charts, declares, masks
+from polariscope.flow.charts import Charts, declares_distribution, masks
 from polariscope.flow.checks import check_path
-from polariscope.flow.clock import Steps, coefficients
+from polariscope.flow.clock import POINTS, Steps, coefficients
 from polariscope.flow.compiling import FEW as ONE_BY_ONE
 from polariscope.flow.compiling import QUICK, few_or_many, one_and_many
 from polariscope.flow.kinks import cut, leave, undecided
 from polariscope.flow.problem import Problem
 from polariscope.flow.result import Path, Result, blanked, joined, result_from
 from polariscope.flow.ties import tied_lead
-from polariscope.flow.tracks import Pieces, Solved, Track, solved, start_of, track_of, weights
+from polariscope.flow.tracks import Pieces, Solved, Track, find, matter, solved, start_of, track_of, weights
 
 MAX_STEPS = 512
 """Accepted and rejected steps of one leg; a leg that needs more goes on in the next round."""
@@ -55,8 +55,9 @@ def solve_group(problems: Sequence[Problem], rtol: float) -> Iterator[tuple[int,
         members = [i for i, s in enumerate(sizes) if s == size]
         for first in range(0, len(members), TOGETHER):
             chunk = members[first : first + TOGETHER]
-            paths = follow([problems[i] for i in chunk], size, rtol)
-            yield from ((i, _result(path, rtol)) for i, path in zip(chunk, paths, strict=True))
+            paths = follow([problems[i] for i in chunk], size, rtol, everywhere=False)
+            places = find(paths, [path.track.problem.log_t for path in paths])
+            yield from ((i, _result(path, place, rtol)) for i, path, place in zip(chunk, paths, places, strict=True))
 
 
 _one, _many = one_and_many(path_time.integrate, ("charts", "max_steps"))
@@ -67,8 +68,11 @@ def _inside(x: Array, to: Array, D: Array, q: Array, leg: path_time.Leg, charts:
     return jax.vmap(partial(path_time.inside, charts=charts))(x, to, D, q, leg)
 
 
-def follow(problems: Sequence[Problem], n: int, rtol: float) -> list[Solved]:
-    """The path of each problem, to the last time wanted of it or to where it ends before."""
+def follow(problems: Sequence[Problem], n: int, rtol: float, *, everywhere: bool = True) -> list[Solved]:
+    """The path of each problem, to the last time wanted of it or to where it ends before.
+
+    ``everywhere``: whether all steps are known inside; if not, those are that matter to the times asked for.
+    """
     charts = Charts(tuple(dict.fromkeys(p.scores for p in problems)))
     tracks = [track_of(p, n) for p in problems]
     for track in tracks:
@@ -77,12 +81,14 @@ def follow(problems: Sequence[Problem], n: int, rtol: float) -> list[Solved]:
     rounds: list[Pieces] = []
     todo = list(range(len(tracks)))
     while todo:
-        rounds += _round(tracks, todo, charts, INTERNAL * rtol, size)
+        rounds += _round(tracks, todo, charts, INTERNAL * rtol, size, everywhere)
         todo = [i for i in todo if tracks[i].ended is None]
     return solved(tracks, rounds)
 
 
-def _round(tracks: Sequence[Track], todo: list[int], charts: Charts, rtol: float, size: int) -> list[Pieces]:
+def _round(
+    tracks: Sequence[Track], todo: list[int], charts: Charts, rtol: float, size: int, everywhere: bool
+) -> list[Pieces]:
     """One leg of every path in ``todo``: the tracks move on, what they did is returned.
 
     Paths are followed ``size`` at a time (the last one repeated), so that later rounds compile nothing.
@@ -103,15 +109,40 @@ def _round(tracks: Sequence[Track], todo: list[int], charts: Charts, rtol: float
             row.ended = row.ended or "step limit"
         return []
     crossed = cut(rows, taken, refine)
-    D, q = refine(path, step)
     where = np.asarray(leg.where)[path]
+    D, q = (_between(v[path, step], v[path, step + 1]) for v in (taken.D, taken.q))
     left, right = taken.x[path, step], taken.x[path, step + 1]
+    rough = _clock_steps(rows, path, (left, right, *_margin(rows, path, D, q, where)))
+    inside = np.ones(len(path), bool) if everywhere else matter(rows, path, rough)
+    D[inside], q[inside] = refine(path[inside], step[inside]) if inside.any() else (D[:0], q[:0])
     flat, growing = _margin(rows, path, D, q, where)
-    log_t = _move(rows, taken, path, (left, right, flat, growing))
+    steps = _clock_steps(rows, path, (left, right, flat, growing))
+    log_t = _move(rows, taken, path, np.where(inside, *_log_lengths(steps, inside)))
     for row, keys in crossed.items():
         leave(rows[row], keys)
     owner = np.array(todo)[path]
     return [Pieces(owner, left, right, flat, growing, coefficients(D), coefficients(q), where, log_t)]
+
+
+def _between(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Values at the Chebyshev points of steps, (m, points, n), on straight lines between their ends."""
+    return left[:, None] + POINTS[:, None] * (right - left)[:, None]
+
+
+def _clock_steps(rows: Sequence[Track], path: np.ndarray, pieces: tuple[np.ndarray, ...]) -> Steps:
+    link = rows[0].problem.loss.link
+    assert link is not None
+    left, right, flat, growing = pieces
+    return Steps(left, right, flat, growing, np.log(np.array([r.norm for r in rows]))[path], link)
+
+
+def _log_lengths(steps: Steps, inside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """log of the time that steps take: exact for those ``inside``, and an upper bound for all."""
+    _, most = steps.bounds()
+    exact = most.copy()
+    if inside.any():
+        exact[inside] = steps.log_piece(np.flatnonzero(inside), steps.right[inside])
+    return exact, most
 
 
 def _margin(
@@ -153,13 +184,11 @@ def _points(taken: Any, path: np.ndarray, step: np.ndarray, leg: Any, charts: Ch
     return with_ends(taken.D, inner_D), with_ends(taken.q, inner_q)
 
 
-def _move(rows: Sequence[Track], taken: Any, path: np.ndarray, pieces: tuple[np.ndarray, ...]) -> np.ndarray:
-    """Puts every track at the end of its leg, says whether it ended there, and returns log t after each step."""
-    link = rows[0].problem.loss.link
-    assert link is not None
-    left, right, flat, growing = pieces
-    steps = Steps(left, right, flat, growing, np.log(np.array([r.norm for r in rows]))[path], link)
-    lengths = steps.log_lengths()
+def _move(rows: Sequence[Track], taken: Any, path: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Puts every track at the end of its leg, says whether it ended there, and returns log t after each step.
+
+    ``lengths``: log of the time that each step takes, of row ``path``.
+    """
     log_t, edges = np.empty(len(lengths)), np.searchsorted(path, np.arange(len(rows) + 1))
     for index, row in enumerate(rows):
         mine, count = slice(edges[index], edges[index + 1]), int(taken.accepted[index])
@@ -185,18 +214,18 @@ def _judge(row: Track, count: int, *, limited: bool) -> None:
         row.margin += short + 1.0
 
 
-def _result(path: Solved, rtol: float) -> Result:
+def _result(path: Solved, place: tuple[np.ndarray, np.ndarray], rtol: float) -> Result:
     track = path.track
     problem = track.problem
     reached = (problem.log_t <= path.log_t[-1]) & (track.ended != "kink")
-    asked = blanked(path.path(*path.find(problem.log_t), problem.log_t), reached)
+    asked = blanked(path.path(*place, problem.log_t), reached)
     status, message = _status(path, asked, reached)
     return result_from(
         problem.name,
         asked,
         status=status,
         message=message,
-        distribution=declares(problem.scores, "sums_to_one") and declares(problem.scores, "non_negative"),
+        distribution=declares_distribution(problem.scores),
         make_checks=lambda: _checks(path, asked.at(reached), rtol),
         stats={
             "engine": "path time",

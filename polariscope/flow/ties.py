@@ -20,3 +20,12 @@ def tied_lead(s: np.ndarray, u: np.ndarray, a: np.ndarray) -> list[int]:
     leaders = np.flatnonzero(s == s.max())
     same = (u[leaders] == u[leaders[0]]) & (a[leaders] == a[leaders[0]])
     return leaders[same].tolist() if same.sum() > 1 else []
+
+
+def leader(values: np.ndarray, tolerance: float = 0.0) -> np.ndarray:
+    """The index of the largest entry on the last axis, (…,); -1 where another is within ``tolerance``, or for NaN."""
+    if values.shape[-1] == 1:
+        return np.where(np.isnan(values[..., 0]), -1, 0)
+    top = np.partition(values, -2, axis=-1)
+    alone = top[..., -1] - top[..., -2] > tolerance  # False for NaN, which sorts last
+    return np.where(alone, values.argmax(axis=-1), -1)

@@ -9,7 +9,7 @@ import numpy as np
 
 from polariscope.errors import InputError
 from polariscope.flow.batch import PLAN, Batch, batch_of
-from polariscope.flow.charts import Charts, declares
+from polariscope.flow.charts import Charts, declares_distribution
 from polariscope.flow.checks import check_path
 from polariscope.flow.compiling import FEW
 from polariscope.flow.ordinary_time import Observed
@@ -125,7 +125,7 @@ def _result(
         asked,
         status=status,
         message=message,
-        distribution=declares(problem.scores, "sums_to_one") and declares(problem.scores, "non_negative"),
+        distribution=declares_distribution(problem.scores),
         make_checks=partial(
             check_path,
             path,

@@ -50,3 +50,10 @@ def _numbers(value: Any, key: str) -> np.ndarray:
     if np.any(np.diff(values) <= 0):
         raise InputError(key, got=repr(value)[:80], expected="times that increase", fix="sort them, each once")
     return values
+
+
+def untimed(problem: Any) -> dict[str, Any]:
+    """A problem without its times. Raises InputError for what is not a mapping."""
+    if not isinstance(problem, Mapping):
+        raise InputError("problem", got=type(problem).__name__, expected="an object as for solve", fix="see docs")
+    return {key: value for key, value in problem.items() if key not in ("t", "log_t")}

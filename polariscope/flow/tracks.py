@@ -108,9 +108,8 @@ class Solved:
 
     def find(self, log_t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The step in which each log t is reached, and x there; times outside the path give its ends."""
-        log_t = np.minimum(log_t, self.log_t[-1])
-        step = np.clip(np.searchsorted(self.log_t, log_t) - 1, 0, len(self.log_t) - 2)
-        return step, self.steps.find(step, self.log_t[step], log_t)
+        ((step, x),) = find([self], [log_t])
+        return step, x
 
     def path(self, step: np.ndarray, x: np.ndarray, log_t: np.ndarray) -> Path:
         """The path at points of its steps."""
@@ -130,6 +129,41 @@ class Solved:
                 log_t=log_t, s=s, a=track.chart.leave(q, track.sign)[:, :n], u=u, objective=np.exp(log_objective),
                 log_objective=log_objective, tau=np.expm1(x) / norm, column_norms=np.sqrt(np.maximum(columns, 0.0)),
             )  # fmt: skip
+
+
+def find(paths: Sequence[Solved], times: Sequence[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """For each path the step in which each log t is reached, and x there, all of them at once."""
+    first = np.cumsum([0, *(len(p.steps.left) for p in paths)])
+    capped = [np.minimum(log_t, p.log_t[-1]) for p, log_t in zip(paths, times, strict=True)]
+    local = [
+        np.clip(np.searchsorted(p.log_t, log_t) - 1, 0, len(p.log_t) - 2)
+        for p, log_t in zip(paths, capped, strict=True)
+    ]
+    keys = ("left", "right", "flat", "growing", "log_scale")
+    parts: dict[str, Any] = {key: np.concatenate([getattr(p.steps, key) for p in paths]) for key in keys}
+    joined = Steps(**parts, link=paths[0].steps.link)
+    start = np.concatenate([p.log_t[step] for p, step in zip(paths, local, strict=True)])
+    steps = np.concatenate([step + offset for step, offset in zip(local, first[:-1], strict=True)])
+    x = joined.find(steps, start, np.concatenate(capped))
+    ends = np.cumsum([len(log_t) for log_t in times])[:-1]
+    return list(zip(local, np.split(x, ends), strict=True))
+
+
+def matter(rows: Sequence[Track], path: np.ndarray, steps: Steps) -> np.ndarray:
+    """Which steps (m,), of rows ``path``, matter to the times wanted: they may hold one, or add to it noticeably.
+
+    The margin grows along a path, so the time that a step takes lies between bounds from its ends. Steps that add less
+    than e^-40 of a time, and steps after it, are not needed.
+    """
+    least, most = steps.bounds()
+    found, edges = np.zeros(len(path), bool), np.searchsorted(path, np.arange(len(rows) + 1))
+    for index, row in enumerate(rows):
+        mine, wanted = slice(edges[index], edges[index + 1]), row.problem.log_t
+        before = np.logaddexp.accumulate(np.append(row.log_t, least[mine]))[:-1]
+        until = np.logaddexp.accumulate(np.append(row.log_t, most[mine]))[1:]
+        following = np.append(wanted, np.inf)[np.searchsorted(wanted, before - 1.0)]
+        found[mine] = following <= until + 40.0
+    return found
 
 
 @dataclass(frozen=True, eq=False)
