@@ -1,19 +1,20 @@
 """Gradient flows of small attention models, solved to any time.
 
 ``solve`` and ``solve_many`` integrate problems, ``preset`` and ``random_problem`` make them, ``checks`` says what
-theory says about a path, ``losses.REGISTRY`` and ``models.REGISTRY`` list what there is. ``compare`` runs discrete
-optimizers beside the flow, ``sensitivity`` differentiates its outcome, ``basins`` and ``who_wins`` say which start lets
-which coordinate win. JAX is loaded when a name needs it.
+theory says about a path, ``rates`` by what law it ends, ``losses.REGISTRY`` and ``models.REGISTRY`` list what there is.
+``compare`` runs discrete optimizers beside the flow, ``sensitivity`` differentiates its outcome, ``basins`` and
+``who_wins`` say which start lets which coordinate win. JAX is loaded when a name needs it.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from polariscope.flow import checks, identities, losses, models, optimizers, presets
+    from polariscope.flow import checks, identities, laws, losses, models, optimizers, presets
     from polariscope.flow.basin_map import Basins, basins
     from polariscope.flow.comparison import Comparison, compare, compare_many
     from polariscope.flow.identities import predictor_residual, replicator_residual
+    from polariscope.flow.laws import rates
     from polariscope.flow.log_odds import Sensitivity, sensitivity
     from polariscope.flow.one_curve import shared_path
     from polariscope.flow.presets import preset, random_problem
@@ -33,6 +34,7 @@ _NAMES = {
     "random_problem": "presets",
     "replicator_residual": "identities",
     "predictor_residual": "identities",
+    "rates": "laws",
     "shared_path": "one_curve",
     "compare": "comparison",
     "compare_many": "comparison",
@@ -47,7 +49,7 @@ _NAMES = {
     "winner_statistics": "winners",
     "WinnerStatistics": "winners",
 }
-_MODULES = ("checks", "losses", "models", "optimizers", "presets", "identities")
+_MODULES = ("checks", "laws", "losses", "models", "optimizers", "presets", "identities")
 __all__ = [
     "Basins",
     "Comparison",
@@ -61,6 +63,7 @@ __all__ = [
     "compare",
     "compare_many",
     "identities",
+    "laws",
     "losses",
     "models",
     "optimizers",
@@ -68,6 +71,7 @@ __all__ = [
     "preset",
     "presets",
     "random_problem",
+    "rates",
     "read_problem",
     "read_problems",
     "replicator_residual",

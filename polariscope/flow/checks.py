@@ -102,10 +102,13 @@ def sum_of_a_conserved(path: Path, tolerance: float) -> Check:
 
 
 def loss_decreases(path: Path, tolerance: float) -> Check:
-    """ℓ does not increase."""
-    # Rounding is in units of what the objective started from, even where it has become small.
-    scale = np.maximum(np.maximum(1.0, np.abs(path.objective[:-1])), 1e-6 * np.abs(path.objective[0]))
-    drop = -np.diff(path.objective) / scale
+    """ℓ does not increase; judged by log ℓ where ℓ is beyond what a float can hold, as for exponential losses."""
+    if np.isinf(path.objective).any():
+        drop = -np.diff(path.log_objective) / np.maximum(1.0, np.abs(path.log_objective[:-1]))
+    else:
+        # Rounding is in units of what the objective started from, even where it has become small.
+        scale = np.maximum(np.maximum(1.0, np.abs(path.objective[:-1])), 1e-6 * np.abs(path.objective[0]))
+        drop = -np.diff(path.objective) / scale
     return judged("loss decreases", "the objective does not increase", drop, path.log_t[1:], tolerance)
 
 
@@ -132,20 +135,29 @@ def one_hot_limit(path: Path, tolerance: float, norm: float = 1.0) -> Check:
     return judged("one-hot limit", "1 - max s falls", np.array([value]), path.log_t[-1:], tolerance, note)
 
 
+def rate_constant(n: float, kappa: float) -> float:
+    """c of 1 - max s → c/(‖β*‖τ)²: 2/(κ² + 1/(n - 1)), κ the limit of f'(a_w)/Σf; softmax: κ = 1, c = 2(1 - 1/n)."""
+    return 2 / (kappa**2 + 1 / (n - 1))
+
+
 def rate_law(path: Path, tolerance: float, norm: float = 1.0) -> Check:
-    """(1 - max s)(log t)² / (2(1 - 1/n)‖β*‖²) tends to 1; judged where (log t)/‖β*‖ > 1000 and log t > 1000, where
-    corrections of the order (log log t)/(log t) have died out.
+    """(1 - max s)(log t)²(1 + 1/N)/(2‖β*‖²) tends to 1; judged where (log t)/‖β*‖ > 1000 and log t > 1000.
+
+    N = (Σs_j)²/Σs_j² over the losers j, their effective number, tends to n - 1, but only like (log t)^(-4/n): with many
+    keys or a wide start it is far from it at any time. The other corrections are of the order 1/log t.
 
     With û = u/‖β*‖ and τ̂ = ‖β*‖τ the path does not know ‖β*‖, and log t ≈ z ≈ ‖β*‖τ̂.
     """
-    name, statement = "rate law", "1 - max s = 2(1 - 1/n)‖β*‖²/(log t)² as t → ∞"
+    name, statement = "rate law", "1 - max s = 2‖β*‖²/((1 + 1/N)(log t)²) as t → ∞, N → n - 1"
     n = path.s.shape[1]
     top = np.sort(path.s[-1])[-2:]
     if path.log_t[-1] < 1000 * max(1.0, norm) or n < 2 or top[0] == top[1]:
         why = "asymptotic: needs log t of at least 1000·max(1, ‖β*‖) and a single leader"
         return not_applicable(name, statement, why)
-    ratio = remainder(path.s[-1]) * (path.log_t[-1] / norm) ** 2 / (2 * (1 - 1 / n))
-    note = f"ratio {ratio:.6f} at log t = {path.log_t[-1]:.6g}"
+    losers = np.sort(path.s[-1])[:-1]
+    number = losers.sum() ** 2 / (losers**2).sum()
+    ratio = remainder(path.s[-1]) * (path.log_t[-1] / norm) ** 2 / rate_constant(number + 1, 1.0)
+    note = f"ratio {ratio:.6f} at log t = {path.log_t[-1]:.6g}, N = {number:.4g} of {n - 1}"
     return judged(name, statement, np.array([-abs(ratio - 1)]), path.log_t[-1:], tolerance, note)
 
 

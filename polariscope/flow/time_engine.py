@@ -1,9 +1,10 @@
 """The engine for every loss and model: ordinary time, batches of flows of one kind and shape."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import jax
 import numpy as np
 
 from polariscope.errors import InputError
@@ -57,6 +58,14 @@ def solve_group(problems: Sequence[Problem], rtol: float) -> Iterator[tuple[int,
         times, seen, ends = _run(batch)
         for i, problem in enumerate(members):
             yield first + i, _result(problem, batch, i, times[i], [_row(one, i) for one in seen], ends[i], rtol)
+
+
+def end_state(problem: Problem, rtol: float) -> Mapping[str, np.ndarray]:
+    """The trained parameters by name at the last time of a problem, or where it has stopped moving."""
+    with jax.enable_x64(True):
+        batch = batch_of([problem], Charts((problem.scores,)), rtol)
+        _run(batch)
+    return {name: np.asarray(value)[0] for name, value in batch.y.items()}
 
 
 def _row(observed: Observed, i: int) -> Observed:

@@ -91,6 +91,13 @@ def test_nan_is_never_a_pass():
     assert outcome(path(objective=np.array([0.7, np.nan, 0.3, 0.1])))["loss decreases"].holds is False
 
 
+def test_a_loss_beyond_floats_is_judged_by_its_logarithm():
+    infinite = np.array([np.inf, np.inf, np.inf, 1.0])
+    falls, rises = np.array([900.0, 850.0, 800.0, 0.0]), np.array([900.0, 850.0, 851.0, 0.0])
+    assert outcome(path(objective=infinite, log_objective=falls))["loss decreases"].holds
+    assert outcome(path(objective=infinite, log_objective=rises))["loss decreases"].where == 5.0
+
+
 def test_what_does_not_apply_says_why():
     reversed_start = outcome(path(u=-path().u))
     for name in ("order of u", "order of s", "gaps of u grow", "gap of the winner in s grows"):

@@ -111,6 +111,19 @@ def test_gradient_descent_tends_to_the_flow():
     assert errors[0] / errors[1] == pytest.approx(2, rel=0.1)
 
 
+@pytest.mark.parametrize("log_t", [1e6, 1e8])
+def test_steps_over_many_decades_need_no_warning(log_t):
+    """Where s stays, one step goes to the end: z = z(0) + ‖β*‖²‖s‖²τ, and t = τ + (e^z - e^z(0))/z'."""
+    start = flow.preset(n=4, seed=0)
+    equal = start | {"V0": np.zeros((4, 4)).tolist(), "a0": [0.0] * 4}
+    one = start | {"V0": np.array(start["V0"])[:, :1].tolist(), "a0": start["a0"][:1]}
+    for problem, n in ((equal, 4), (one, 1), (start | {"scores": "uniform"}, 4)):
+        got = flow.solve(problem, log_t=[1.0, 1e3, log_t])
+        assert got.status == "ok"
+        np.testing.assert_allclose(got.s, 1 / n, rtol=1e-12)
+        np.testing.assert_allclose(got.log_objective[1:], -got.log_t[1:] + np.log(n), rtol=1e-12)
+
+
 def test_a_perfect_tie_stays_tied_and_says_so():
     problem = flow.preset(n=4, seed=0) | {"V0": np.zeros((4, 4)).tolist(), "a0": [0.0] * 4}
     got = flow.solve(problem, log_t=[1e3])
