@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from scipy.optimize import elementwise
 
-from polariscope.flow.charts import Charts, chart_of
+from polariscope.flow.charts import GONE, Charts, chart_of
 from polariscope.flow.ordinary_time import Data, Flow, Observed, edges, integrate, observe
 from polariscope.flow.problem import Problem
 
@@ -22,8 +22,6 @@ MOST_STEPS = 400_000
 """Steps of a whole flow."""
 BOUND = 1e50
 """Parameters beyond it count as diverged."""
-GONE = 1e-12
-"""Weights up to this at a kink count as 0: exact ties die together."""
 
 
 NUDGE = 1e-6

@@ -162,6 +162,8 @@ class Affine(ScoreMap):
 AFFINE = Affine(
     "affine", "a + (1 - Σa)/n", Properties(sums_to_one=True, shift_invariant=True, smooth=True), "see class"
 )
+GONE = 1e-12
+"""Weights up to this at a kink count as 0: exact ties die together."""
 FADED = 1e-25
 """A weight of entmax-1.5 that is as good as 0: it tends to 0 faster and faster and never gets there."""
 
@@ -210,9 +212,7 @@ class Charts:
 
     def whole(self, which: Array, a: Array, where: Array) -> Array:
         """s = σ(a) itself, with its kinks, (n,)."""
-        maps = [
-            lambda a, where, m=m: m(a, where) if isinstance(m, ScoreMap) and masks(m) else m(a) for m in self.members
-        ]
+        maps = [lambda a, where, m=m: m(a, where) if masks(m) else m(a) for m in self.members]
         return _switch(which, maps, a, where)
 
     def mean_payoff(self, which: Array, s: Array, payoff: Array, where: Array) -> Array:

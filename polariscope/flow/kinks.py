@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
+from polariscope.flow.charts import GONE
 from polariscope.flow.clock import coefficients
 from polariscope.flow.tracks import Track, states
-
-GONE = 1e-12
-"""Weights up to this at a kink count as 0: exact ties die together."""
 
 
 def undecided(track: Track) -> None:

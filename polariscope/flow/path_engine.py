@@ -112,8 +112,9 @@ def _round(
     where = np.asarray(leg.where)[path]
     D, q = (_between(v[path, step], v[path, step + 1]) for v in (taken.D, taken.q))
     left, right = taken.x[path, step], taken.x[path, step + 1]
-    rough = _clock_steps(rows, path, (left, right, *_margin(rows, path, D, q, where)))
-    inside = np.ones(len(path), bool) if everywhere else matter(rows, path, rough)
+    inside = np.ones(len(path), bool)
+    if not everywhere:
+        inside = matter(rows, path, _clock_steps(rows, path, (left, right, *_margin(rows, path, D, q, where))))
     D[inside], q[inside] = refine(path[inside], step[inside]) if inside.any() else (D[:0], q[:0])
     flat, growing = _margin(rows, path, D, q, where)
     steps = _clock_steps(rows, path, (left, right, flat, growing))
