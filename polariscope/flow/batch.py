@@ -9,6 +9,7 @@ import numpy as np
 from scipy.optimize import elementwise
 
 from polariscope.flow.charts import GONE, Charts, chart_of
+from polariscope.flow.compiling import side_by_side
 from polariscope.flow.ordinary_time import Data, Flow, Observed, edges, integrate, observe
 from polariscope.flow.problem import Problem
 
@@ -43,16 +44,17 @@ class Batch:
     """Flows while they are being solved; every array has a leading axis of flows.
 
     Attributes:
-        problems: what is solved. flow: their velocity field. rtol: of the steps.
+        problems: what is solved. flow: their velocity field. rtol: of the steps. together: side by side, or in turn.
         y: trained parameters. data: what else the velocity depends on. t: times reached.
         stage: place in `PLAN`. steps, rejected: so far.
-        ended: None on the way, else "converged", "kink", "diverged" or "step limit".
+        ended: None on the way, else "copy", "converged", "kink", "diverged" or "step limit".
         kinks: (t, key) of every key that lost its weight, or, at the end of a flow with status "kink", may move.
     """
 
     problems: Sequence[Problem]
     flow: Flow
     rtol: float
+    together: bool
     y: dict[str, Any]
     data: Data
     t: np.ndarray
@@ -111,7 +113,7 @@ class Batch:
 
     def _integrate(self, end: np.ndarray, watch: bool, solver: str, max_steps: int) -> tuple[Any, Any, Any]:
         how = {"flow": self.flow, "solver": solver, "max_steps": max_steps, "watch": watch}
-        return integrate(self.y, self.t, end, self.data, self.rtol, **how)  # pyright: ignore[reportArgumentType]
+        return integrate(self.y, self.t, end, self.data, self.rtol, together=self.together, **how)
 
     def _used_up(self, i: int) -> None:
         """The next solver for a flow that used up its steps, if there is one that could help."""
@@ -166,8 +168,13 @@ class Batch:
         self.t[over] = root.x
 
 
-def batch_of(problems: Sequence[Problem], charts: Charts, rtol: float) -> Batch:
-    """Flows at their start. Those that rest on an edge which they may leave or not end there."""
+def batch_of(problems: Sequence[Problem], charts: Charts, rtol: float, filled: int) -> Batch:
+    """Flows at their start, and as many copies of the last one, which end there, as make ``filled`` flows.
+
+    Copies make batches equally long, so that one compilation serves all of them.
+    """
+    copies = filled - len(problems)
+    problems = [*problems, *problems[-1:] * copies]
     first = problems[0]
     flow = Flow(first.model, charts, first.loss, first.model.own)
     names = ["V", *first.model.trained]
@@ -186,8 +193,7 @@ def batch_of(problems: Sequence[Problem], charts: Charts, rtol: float) -> Batch:
     )
     y = stacked([{k: p.parameters[k] for k in names} for p in problems])
     count = len(problems)
-    none: list[str | None] = [None] * count
+    ended: list[str | None] = [None] * (count - copies) + ["copy"] * copies
+    together = side_by_side(count, len(charts.members))
     zero = [np.zeros(count, int) for _ in range(3)]
-    return Batch(
-        problems, flow, rtol, y, data, np.zeros(count), zero[0], zero[1], zero[2], none, [[] for _ in problems]
-    )
+    return Batch(problems, flow, rtol, together, y, data, np.zeros(count), *zero, ended, [[] for _ in problems])

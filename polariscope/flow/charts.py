@@ -8,7 +8,7 @@ a²/Σa² is softmax(q) with q = log a². Losers' q falls like a power of path t
 which is stiff.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -193,6 +193,11 @@ class Charts:
     """Charts of several score maps, chosen by a traced index, so that one compilation serves all of them."""
 
     members: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, score_maps: Iterable[Any]) -> "Charts":
+        """The charts of these score maps, each once and in an order that depends on their names alone."""
+        return cls(tuple(sorted(dict.fromkeys(score_maps), key=lambda m: str(getattr(m, "name", "")))))
 
     def weights(self, which: Array, q: Array, where: Array) -> Array:
         """s, (n,)."""

@@ -1,5 +1,6 @@
 """How JAX programs are compiled here."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -21,6 +22,25 @@ QUICK = _accepted({"xla_cpu_use_fusion_emitters": False})
 """Halves the time that XLA takes on a CPU; programs this small run no slower."""
 FEW = 8
 """Up to so many flows are solved one after the other: the program for one compiles in half the time."""
+MANY = 64
+"""From so many flows of one score map on, a program for them alone is worth its compilation."""
+
+
+def side_by_side(count: int, kinds: int) -> bool:
+    """Whether flows with so many kinds of score maps are solved side by side, not one after the other.
+
+    Side by side every kind is computed for every flow, and all take as many steps as the slowest.
+    """
+    return count > FEW and kinds == 1
+
+
+def by_kind(kinds: Sequence[Any]) -> list[list[int]]:
+    """Indices of flows in groups that are compiled together: one for each kind with many flows, one for the others."""
+    counts = Counter(kinds)
+    groups: dict[Any, list[int]] = {}
+    for index, kind in enumerate(kinds):
+        groups.setdefault(kind if counts[kind] >= MANY else None, []).append(index)
+    return list(groups.values())
 
 
 def one_and_many(solve: Callable[..., Any], static: Sequence[str]) -> tuple[Any, Any]:
@@ -35,11 +55,10 @@ def one_and_many(solve: Callable[..., Any], static: Sequence[str]) -> tuple[Any,
     return one, many
 
 
-def few_or_many(one: Any, many: Any, arrays: tuple[Any, ...], rtol: float, **static: Any) -> Any:
-    """``solve`` for every flow of the leading axis, as NumPy arrays: in turn if they are few, else side by side."""
-    leaves = jax.tree.leaves(arrays)
-    count = len(leaves[0])
-    if count > FEW:
+def each(one: Any, many: Any, arrays: tuple[Any, ...], rtol: float, *, together: bool, **static: Any) -> Any:
+    """``solve`` for every flow of the leading axis, as NumPy arrays: side by side, or in turn."""
+    if together:
         return jax.tree.map(np.asarray, many(*arrays, rtol, **static))
+    count = len(jax.tree.leaves(arrays)[0])
     rows = [one(*jax.tree.map(lambda v, i=i: v[i], arrays), rtol, **static) for i in range(count)]
     return jax.tree.map(lambda *parts: np.stack([np.asarray(p) for p in parts]), *rows)

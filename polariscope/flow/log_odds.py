@@ -130,7 +130,7 @@ def _derivatives(problem: Problem, result: Result, winner: int) -> tuple[Any, In
     with jax.enable_x64(True):
         if path_engine.serves(problem) and end > -np.inf:
             track = track_of(problem, len(problem.where))
-            how = {"charts": Charts((problem.scores,)), "link": problem.loss.link}
+            how = {"charts": Charts.of([problem.scores]), "link": problem.loss.link}
             leg = path_time.Leg(np.int32(0), track.where, track.norm, np.inf, np.inf)
             u = problem.V0.T @ problem.data["target"] / track.norm
             found, (value, reached) = _in_path_time(

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array
 
 from polariscope.flow.charts import Charts
-from polariscope.flow.compiling import QUICK, few_or_many, one_and_many
+from polariscope.flow.compiling import QUICK, each, one_and_many
 from polariscope.flow.losses._loss import Loss
 from polariscope.flow.models._model import Model
 from polariscope.flow.problem import Problem
@@ -21,6 +21,7 @@ PUSH = 1e-6
 """How far above the mean, relative to the largest, a payoff counts as pushing a key off the edge it rests on."""
 FAINT = 1e-8
 """And absolutely, per size of V: what is below rounding errors of the state says nothing."""
+STATISTICS = ("num_steps", "num_accepted_steps", "num_rejected_steps")
 Trained = Mapping[str, Array]
 
 
@@ -110,7 +111,7 @@ class Flow(NamedTuple):
 def whole(problem: Problem) -> tuple[Flow, Trained, Data]:
     """One problem with its score map as it is, kinks and all: the flow, the start of what is trained, and the data."""
     names = ("V", *problem.model.trained)
-    flow = Flow(problem.model, Charts((problem.scores,)), problem.loss, pieces=False)
+    flow = Flow(problem.model, Charts.of([problem.scores]), problem.loss, pieces=False)
     y: dict[str, Any] = {key: problem.parameters[key] for key in names}
     fixed = {key: value for key, value in problem.parameters.items() if key not in names}
     none = np.zeros(len(problem.where), bool)
@@ -142,8 +143,8 @@ def edges(y: Trained, data: Data, *, flow: Flow) -> tuple[Array, Array]:
 
 
 def integrate(
-    y: Trained, t: Array, end: Array, data: Data, rtol: float, *, flow: Flow, solver: str, max_steps: int, watch: bool
-) -> tuple[Array, Trained, Mapping[str, Array]]:
+    y: Trained, t: np.ndarray, end: np.ndarray, data: Data, rtol: float, *, together: bool, **how: Any
+) -> tuple[np.ndarray, Trained, Mapping[str, np.ndarray]]:
     """Flows from (t, y) to ``end``, which may be before t, or until the steps are used up or a smooth piece has ended.
 
     Times are reached by ending there: interpolated values are 10 to 100 times less accurate than steps, and a program
@@ -152,13 +153,27 @@ def integrate(
     Args:
         y: trained parameters at times t (b,), each with a leading axis of b flows, as ``end`` and ``data``.
         rtol: tolerance of each step, relative and absolute.
-        solver: a key of `SOLVERS`.
-        watch: whether to stop at the step in which a smooth piece ends.
+        together: side by side, or in turn those that have a way to go.
+        how: flow; solver, a key of `SOLVERS`; max_steps; watch, whether to stop at the step in which a smooth piece
+            ends.
 
     Returns:
-        the times reached, the parameters there, diffrax's statistics.
+        the times reached, the parameters there, those of diffrax's statistics named in `STATISTICS`.
     """
-    return few_or_many(_one, _many, (y, t, end, data), rtol, flow=flow, solver=solver, max_steps=max_steps, watch=watch)
+    if together:
+        return each(_one, _many, (y, t, end, data), rtol, together=True, **how)
+    rows = np.flatnonzero(end != t)
+    if not len(rows):
+        return t, y, dict.fromkeys(STATISTICS, np.zeros(len(t), int))
+    moving = jax.tree.map(lambda v: np.asarray(v)[rows], (y, t, end, data))
+    found = each(_one, _many, moving, rtol, together=False, **how)
+
+    def put(old: Any, new: np.ndarray) -> np.ndarray:
+        old = np.array(old)
+        old[rows] = new
+        return old
+
+    return jax.tree.map(put, (t, y, dict.fromkeys(STATISTICS, np.zeros(len(t), int))), found)
 
 
 def _solve(
@@ -178,7 +193,8 @@ def _solve(
         throw=False,
     )
     assert solution.ts is not None
-    return solution.ts[0], jax.tree.map(lambda leaf: leaf[0], solution.ys), solution.stats
+    statistics = {key: solution.stats[key] for key in STATISTICS}
+    return solution.ts[0], jax.tree.map(lambda leaf: leaf[0], solution.ys), statistics
 
 
 _one, _many = one_and_many(_solve, ("flow", "solver", "max_steps", "watch"))

@@ -13,8 +13,7 @@ from polariscope.flow import path_time
 from polariscope.flow.charts import Charts, declares_distribution, masks
 from polariscope.flow.checks import check_path
 from polariscope.flow.clock import POINTS, Steps, coefficients
-from polariscope.flow.compiling import FEW as ONE_BY_ONE
-from polariscope.flow.compiling import QUICK, few_or_many, one_and_many
+from polariscope.flow.compiling import QUICK, each, one_and_many, side_by_side
 from polariscope.flow.kinks import cut, leave, undecided
 from polariscope.flow.problem import Problem
 from polariscope.flow.result import Path, Result, blanked, joined, result_from
@@ -73,11 +72,12 @@ def follow(problems: Sequence[Problem], n: int, rtol: float, *, everywhere: bool
 
     ``everywhere``: whether all steps are known inside; if not, those are that matter to the times asked for.
     """
-    charts = Charts(tuple(dict.fromkeys(p.scores for p in problems)))
+    charts = Charts.of(p.scores for p in problems)
     tracks = [track_of(p, n) for p in problems]
     for track in tracks:
         undecided(track)
-    size = 1 << (len(problems) - 1).bit_length() if len(problems) > ONE_BY_ONE else 1
+    together = side_by_side(len(problems), len(charts.members))
+    size = 1 << (len(problems) - 1).bit_length() if together else 1
     rounds: list[Pieces] = []
     todo = list(range(len(tracks)))
     while todo:
@@ -97,7 +97,7 @@ def _round(
     filled = [*rows, *[rows[-1]] * (size - len(rows))]
     leg = _legs(filled, charts)
     start = [np.stack([getattr(r, key) for r in filled]) for key in ("x", "D", "q")]
-    taken = few_or_many(_one, _many, (*start, leg), rtol, charts=charts, max_steps=MAX_STEPS)
+    taken = each(_one, _many, (*start, leg), rtol, together=size > 1, charts=charts, max_steps=MAX_STEPS)
     taken = jax.tree.map(lambda v: np.array(v[: len(rows)]), taken)
     path, step = np.nonzero(np.arange(taken.x.shape[1] - 1) < taken.accepted[:, None])
 

@@ -10,6 +10,7 @@ import jax
 
 from polariscope.errors import InputError
 from polariscope.flow import path_engine, time_engine
+from polariscope.flow.compiling import by_kind
 from polariscope.flow.problem import Problem, read_problems
 from polariscope.flow.result import Result
 
@@ -85,4 +86,8 @@ def _groups(problems: Sequence[Problem]) -> list[tuple[Any, list[int]]]:
     for index, problem in enumerate(problems):
         engine = next(e for e in ENGINES if e.serves(problem))
         groups.setdefault((engine.__name__, engine.group_key(problem)), (engine, []))[1].append(index)
-    return list(groups.values())
+    return [
+        (engine, [members[i] for i in part])
+        for engine, members in groups.values()
+        for part in by_kind([problems[i].scores for i in members])
+    ]

@@ -21,7 +21,7 @@ INTERNAL = 0.1
 LOOKS = 48
 """Times between 0 and the last at which the path is looked at, beside those asked for."""
 TOGETHER = 64
-"""Flows solved side by side."""
+"""Flows in one batch."""
 LAST = 690.0
 
 
@@ -49,12 +49,11 @@ def group_key(problem: Problem) -> tuple[Any, ...]:
 
 def solve_group(problems: Sequence[Problem], rtol: float) -> Iterator[tuple[int, Result]]:
     """Results of problems with one `group_key`, each with its place in the list."""
-    charts = Charts(tuple(dict.fromkeys(p.scores for p in problems)))
+    charts = Charts.of(p.scores for p in problems)
     size = min(1 << (len(problems) - 1).bit_length(), TOGETHER) if len(problems) > FEW else len(problems)
     for first in range(0, len(problems), size):
         members = list(problems[first : first + size])
-        # The last one is repeated, so that a shorter batch compiles nothing.
-        batch = batch_of(members + members[-1:] * (size - len(members)), charts, INTERNAL * rtol)
+        batch = batch_of(members, charts, INTERNAL * rtol, size)
         times, seen, ends = _run(batch)
         for i, problem in enumerate(members):
             yield first + i, _result(problem, batch, i, times[i], [_row(one, i) for one in seen], ends[i], rtol)
@@ -63,7 +62,7 @@ def solve_group(problems: Sequence[Problem], rtol: float) -> Iterator[tuple[int,
 def end_state(problem: Problem, rtol: float) -> Mapping[str, np.ndarray]:
     """The trained parameters by name at the last time of a problem, or where it has stopped moving."""
     with jax.enable_x64(True):
-        batch = batch_of([problem], Charts((problem.scores,)), rtol)
+        batch = batch_of([problem], Charts.of([problem.scores]), rtol, 1)
         _run(batch)
     return {name: np.asarray(value)[0] for name, value in batch.y.items()}
 
