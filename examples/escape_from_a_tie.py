@@ -95,10 +95,10 @@ def chart(table: pd.DataFrame, paths: pd.DataFrame) -> alt.HConcatChart:
         y=alt.Y("value:Q", title="escape"),
         color=alt.Color("what:N", title=None).scale(range=["#0072B2", "#D55E00"]),
     )
-    sizes = alt.Size("start:N", title=None).scale(range=[160, 30])
+    sizes = alt.Size("start:N", title=None).scale(range=[90, 25])
     times = base.mark_line().encode(detail="start:N") + base.mark_point(filled=True, opacity=0.6).encode(size=sizes)
     both = alt.hconcat(weights.properties(width=330, height=260), times.properties(width=330, height=260), spacing=30)
-    return both.resolve_scale(color="independent").configure_legend(orient="top")
+    return both.resolve_scale(color="independent", size="independent").configure_legend(orient="top")
 
 
 def main(path: Path) -> None:

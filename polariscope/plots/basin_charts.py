@@ -75,7 +75,7 @@ def _rectangles(found: Any, data: Any) -> alt.Chart:
     tips = ["winner:N", "status:N", *(alt.Tooltip(f"{name}:Q", format=".4g") for name in ("x", "y", "log_t"))]
     return (
         alt.Chart(data)
-        .mark_rect(strokeWidth=0.7)
+        .mark_rect(x2Offset=0.6, y2Offset=-0.6)  # a little over the next cells, which leaves no seams
         .encode(
             x=alt.X("left:Q", title=across).scale(**frame),
             x2="right:Q",
@@ -91,8 +91,7 @@ def _winners(found: Any, data: Any) -> Any:
     colours = {str(w): COLOURS[w % len(COLOURS)] for w in winners} | NOBODY
     seen = [str(w) for w in winners] + [name for name in NOBODY if name in set(_cells(found).winner)]
     scale = alt.Scale(domain=seen, range=[colours[name] for name in seen])
-    fill = alt.Fill("winner:N", title="winner", scale=scale).legend(columns=8)
-    cells = _rectangles(found, data).encode(fill=fill, stroke=alt.Stroke("winner:N", scale=scale, legend=None))
+    cells = _rectangles(found, data).encode(color=alt.Color("winner:N", title="winner", scale=scale).legend(columns=8))
     dots = (
         alt.Chart(data)
         .transform_filter("datum.unsure")
@@ -106,8 +105,7 @@ def _times(found: Any, data: Any) -> Any:
     cells = _rectangles(found, data)
     title, scale = ["log t from which on the winner leads", "(grey: from the start)"], alt.Scale(scheme="viridis")
     colour = alt.Color("log_t:Q", title=title, scale=scale).legend(gradientLength=220, titleLimit=320)
-    pale = alt.value(PALE)
-    leading = cells.encode(fill=pale, stroke=pale).transform_filter("!isValid(datum.log_t)")
+    leading = cells.encode(color=alt.value(PALE)).transform_filter("!isValid(datum.log_t)")
     if not np.isfinite(found.log_t).any():
         return alt.layer(leading, title="every winner leads from the start")
     return leading + cells.transform_filter("isValid(datum.log_t)").encode(color=colour)
