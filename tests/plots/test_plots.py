@@ -140,8 +140,8 @@ def test_basins_are_drawn_cell_by_cell():
             cell = table.loc[(x, y)]
             assert cell.winner == {(0, 0): "tie", (0, 1): "not solved"}.get((i, j), str(found.winner[i, j]))
             assert cell.unsure == ((i, j) == (2, 1))
-            assert cell.left <= x <= cell.right
-            assert cell.low <= y <= cell.high
+            assert (cell.left, cell.right) == ((-3.0, -1.0), (-1.0, 1.5), (1.5, 4.5))[i]
+            assert (cell.low, cell.high) == ((-2.5, 0.5), (0.5, 3.5))[j]
             finite = np.isfinite(found.log_t[i, j])
             assert cell.log_t == found.log_t[i, j] if finite else pd.isna(cell.log_t)
     text = str(plots.basins(found).to_dict())
