@@ -1,8 +1,8 @@
 """Polariscope: why attention collapses onto one token, from the smallest gradient flow to real language models.
 
 The subpackages are loaded when first used, so that ``import polariscope`` costs nothing and a probe never imports JAX:
-``polariscope.scores``, ``.metrics``, ``.flow``, ``.nets``, ``.tasks``, ``.train``, ``.models``, ``.probe``, ``.claims``
-and ``.report``.
+``polariscope.scores``, ``.metrics``, ``.flow``, ``.nets``, ``.tasks``, ``.train``, ``.models``, ``.probe``,
+``.claims``, ``.plots`` and ``.report``.
 
 Source: Varre, Rofin, Flammarion (2026), Gradient Flow Polarizes Softmax Outputs towards Low-Entropy Solutions,
 arXiv:2603.06248.
@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from polariscope import claims, flow, influence, metrics, models, nets, probe, report, scores, tasks, train
+    from polariscope import claims, flow, influence, metrics, models, nets, plots, probe, report, scores, tasks, train
 
 __version__ = "0.1.0"
 
@@ -24,6 +24,7 @@ __all__ = [
     "metrics",
     "models",
     "nets",
+    "plots",
     "probe",
     "report",
     "scores",

@@ -7,15 +7,10 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
+from polariscope.plots._look import SIGNED
+from polariscope.plots.path_charts import TIME, token_lines, token_table
 from polariscope.report._page import Figure
 from polariscope.report.figures._theme import INK, log_x, log_y, themed
-
-_SIGNED: dict[str, Any] = {
-    "values": [-100, -10, -1, 0, 1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7],
-    "labelExpr": "format(datum.value, '~s')",
-    "labelOverlap": True,
-}
-TIME = "log t (natural logarithm of time)"
 
 
 def one_path(path: pd.DataFrame) -> list[Figure]:
@@ -33,7 +28,7 @@ def one_path(path: pd.DataFrame) -> list[Figure]:
         "The vertical axis is linear near zero and logarithmic beyond.",
         _lines(
             path,
-            alt.Y("u:Q", title="projection u").scale(type="symlog", constant=0.1, nice=False).axis(**_SIGNED),
+            alt.Y("u:Q", title="projection u").scale(type="symlog", constant=0.1, nice=False).axis(**SIGNED),
             "u",
         ),
         "Line chart of projections u over log t: the winner grows, the others level off.",
@@ -43,19 +38,9 @@ def one_path(path: pd.DataFrame) -> list[Figure]:
 
 def _lines(path: pd.DataFrame, y: alt.Y, field: str) -> Any:
     chosen = alt.selection_point(fields=["coordinate"], bind="legend")
-    chart = (
-        alt.Chart(path[["log_t", "coordinate", field]])
-        .mark_line(strokeWidth=2)
-        .encode(
-            x=log_x("log_t", TIME),
-            y=y,
-            color=alt.Color("coordinate:N", title="token").scale(scheme="tableau10"),
-            opacity=alt.when(chosen).then(alt.value(1.0)).otherwise(alt.value(0.12)),
-            tooltip=["coordinate:N", alt.Tooltip("log_t:Q", format=".4g"), alt.Tooltip(f"{field}:Q", format=".6g")],
-        )
-        .add_params(chosen)
-    )
-    return themed(chart)
+    colour = alt.Color("coordinate:N", title="token").scale(scheme="tableau10")
+    lines = token_lines(path[["log_t", "coordinate", field]], log_x("log_t", TIME), y, field, colour, chosen)
+    return themed(lines.add_params(chosen))
 
 
 def study_paths(folder: Path) -> list[Figure]:
@@ -134,12 +119,5 @@ def result_paths(result: Any) -> list[Figure]:
     """The charts of one result of ``polariscope flow``; none when it has a single time or no projections."""
     if len(result["log_t"]) < 2 or result.get("u") is None:
         return []
-    s, u = np.asarray(result["s"], float), np.asarray(result["u"], float)
-    frame = {
-        "log_t": np.repeat(np.asarray(result["log_t"], float), s.shape[1]),
-        "coordinate": np.tile(np.arange(s.shape[1]), len(s)),
-        "s": s.ravel(),
-        "u": u.ravel(),
-    }
-    path = pd.DataFrame(frame)
+    path = token_table(result["log_t"], s=result["s"], u=result["u"])
     return one_path(path[path.log_t > 0])
