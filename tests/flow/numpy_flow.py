@@ -10,7 +10,7 @@ from scipy.special import expit, softmax
 
 RELATIVE, ABSOLUTE = 1e-12, 1e-13
 KINKED = ("relu", "l1", "sparsemax", "relu-elementwise")
-PARTS = {"value": ("V", "a"), "tied": ("V", "a"), "keys": ("V", "K"), "query": ("V", "q"), "keys-query": ("V", "K", "q")}
+PARTS = {"value": "Va", "tied": "Va", "keys": "VK", "query": "Vq", "keys-query": "VKq"}
 """What each model trains."""
 
 
