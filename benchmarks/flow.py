@@ -1,100 +1,51 @@
-"""One flow against gradient descent, and path time against the same flow integrated plainly in τ.
+"""Flows against gradient descent, SciPy, diffrax and torchdiffeq; every ratio is between two measurements of one run.
 
-    python benchmarks/flow.py
+    python benchmarks/flow.py [--only NAME] [--write docs/benchmarks.md]
 
-Prints two tables; every ratio is between two measurements of one run. The reference flow is the stored one.
+Prints tables in Markdown. With --write they also replace what stands after the mark in that page.
 """
 
-import json
+import argparse
+import os
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
-import diffrax
-import jax
-import jax.numpy as jnp
-import numpy as np
+from flow_one import against_descent, against_plain
+from flow_stiff import stiff
+from flow_tables import versions
+from flow_thousand import far_out, in_ordinary_time
 
-from polariscope import flow
-
-REFERENCE = Path(__file__).parents[1] / "tests" / "data" / "flows.json"
-
-
-def timed(run, repeats=5):
-    """The result and the smallest of the wall times."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        result = run()
-        times.append(time.perf_counter() - start)
-    return result, min(times)
+TABLES = {
+    "thousand": far_out,
+    "ordinary": in_ordinary_time,
+    "stiff": stiff,
+    "descent": against_descent,
+    "steps": against_plain,
+}
+MARK = "<!-- What follows is written by benchmarks/flow.py -->\n"
 
 
-def descend(problem, steps, size):
-    """Gradient descent on V and a with the logistic loss and softmax, in NumPy: s at the end."""
-    V, a, target = (np.array(problem[key]) for key in ("V0", "a0", "target"))
-    for _ in range(steps):
-        e = np.exp(a - a.max())
-        s = e / e.sum()
-        pull = target / (1.0 + np.exp(target @ (V @ s)))
-        payoff = V.T @ pull
-        V = V + size * np.outer(pull, s)
-        a = a + size * s * (payoff - s @ payoff)
-    return s
-
-
-def against_descent(steps=1_000_000, t=1e5):
-    """The n = d = 8 reference flow to t = 10⁵."""
-    problem = next(p for p in json.loads(REFERENCE.read_text()) if p["name"] == "logistic-softmax-8")
-    wanted = flow.solve(problem, t=[t], rtol=1e-12).s[0]
-    flow.solve(problem, t=[t])  # compiles
-    result, seconds = timed(lambda: flow.solve(problem, t=[t]))
-    slow, slow_seconds = timed(lambda: descend(problem, steps, t / steps), repeats=1)
-    stored = flow.solve(problem)
-    error = np.abs(stored.s - np.array(problem["s"])).max()
-    print(f"one logistic flow, n = d = 8, to t = {t:g}")
-    print(f"  gradient descent, {steps:,} steps  {slow_seconds:9.3f} s  error {np.abs(slow - wanted).max():.1e}")
-    print(f"  polariscope.flow.solve           {seconds:9.4f} s  error {np.abs(result.s[0] - wanted).max():.1e}")
-    print(f"  ratio {slow_seconds / seconds:,.0f}; largest error of s over the reference file's times {error:.1e}")
-
-
-def plain_steps(problem, tau, rtol=1e-9):
-    """Accepted steps of Dopri8 on (u, a) in τ, with no change of variables."""
-    target = np.array(problem["target"])
-    n = len(problem["a0"])
-
-    def field(_, y, __):
-        u, a = y
-        s = jax.nn.softmax(a)
-        return s, s * (u - jnp.vdot(s, u))
-
-    with jax.enable_x64(True):
-        solution = diffrax.diffeqsolve(
-            diffrax.ODETerm(field),
-            diffrax.Dopri8(),
-            0.0,
-            tau,
-            None,
-            (np.array(problem["V0"]).T @ target, np.array(problem["a0"])),
-            stepsize_controller=diffrax.PIDController(rtol=rtol, atol=rtol),
-            max_steps=100_000,
-            throw=False,
-        )
-    assert np.asarray(solution.ys[0]).shape[-1] == n
-    return int(solution.stats["num_accepted_steps"])
-
-
-def against_plain(log_t=1e6):
-    """Steps to log t = 10⁶, where τ is the same number to five digits."""
-    print(f"steps to log t = {log_t:g} at rtol 1e-9")
-    print("    n  path time  rejected  to 1e12  plain in τ  ratio")
-    for n in (2, 8, 100):
-        problem = flow.preset("logistic", n=n, seed=0)
-        near, far = (flow.solve(problem, log_t=[end]).stats for end in (log_t, 1e12))
-        plain = plain_steps(problem, log_t)
-        ratio = plain / near["steps"]
-        print(f"  {n:3d}  {near['steps']:9d}  {near['rejected']:8d}  {far['steps']:7d}  {plain:10d}  {ratio:5.1f}")
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--only", choices=TABLES, help="one table")
+    arguments.add_argument("--write", type=Path, help="page whose tables are replaced")
+    asked = arguments.parse_args()
+    if asked.write and (asked.only or MARK not in asked.write.read_text(encoding="utf-8")):
+        arguments.error(f"--write needs all tables, and a page with the line {MARK.strip()}")
+    start, written = time.perf_counter(), []
+    for name in [asked.only] if asked.only else TABLES:
+        written.append(str(TABLES[name]()))
+        print(written[-1], flush=True)
+    foot = (
+        f"Measured {datetime.now(UTC):%Y-%m-%d} on {os.cpu_count()} CPU cores, no accelerator, "
+        f"in {time.perf_counter() - start:.0f} seconds: {versions()}.\n"
+    )
+    print(foot)
+    if asked.write:
+        before, _, _ = asked.write.read_text(encoding="utf-8").partition(MARK)
+        asked.write.write_text(before + MARK + "\n" + "\n".join([*written, foot]), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    against_descent()
-    against_plain()
+    main()

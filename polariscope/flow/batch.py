@@ -174,7 +174,7 @@ def batch_of(problems: Sequence[Problem], charts: Charts, rtol: float, filled: i
     Copies make batches equally long, so that one compilation serves all of them.
     """
     copies = filled - len(problems)
-    problems = [*problems, *problems[-1:] * copies]
+    problems = [*problems, *[problems[-1]] * copies]
     first = problems[0]
     flow = Flow(first.model, charts, first.loss, first.model.own)
     names = ["V", *first.model.trained]
@@ -195,5 +195,6 @@ def batch_of(problems: Sequence[Problem], charts: Charts, rtol: float, filled: i
     count = len(problems)
     ended: list[str | None] = [None] * (count - copies) + ["copy"] * copies
     together = side_by_side(count, len(charts.members))
-    zero = [np.zeros(count, int) for _ in range(3)]
-    return Batch(problems, flow, rtol, together, y, data, np.zeros(count), *zero, ended, [[] for _ in problems])
+    stage, steps, rejected = (np.zeros(count, int) for _ in range(3))
+    start, kinks = np.zeros(count), [[] for _ in problems]
+    return Batch(problems, flow, rtol, together, y, data, start, stage, steps, rejected, ended, kinks)

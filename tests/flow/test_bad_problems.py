@@ -9,6 +9,8 @@ from polariscope.errors import InputError
 GOOD = flow.preset("logistic", n=3, d=2, seed=0)
 REGRESSION = flow.random_problem("regression", n=3, d=2, seed=0)
 KL = flow.random_problem("kl", n=3, d=2, seed=0)
+SQUARE = flow.random_problem("square", n=3, d=2, seed=0)
+KEYS = GOOD | {"model": "keys", "K0": [[1.0, 2.0], [0.0, 1.0], [3.0, -1.0]], "q0": [0.1, 0.2]}
 
 BAD = {
     "softmax": (GOOD | {"scores": "softmacks"}, "did you mean 'softmax'"),
@@ -39,6 +41,23 @@ BAD = {
     "p negative": (KL | {"p": [1.5, -0.5]}, "nothing negative"),
     "tied, not square": (GOOD | {"model": "tied"}, "a square matrix"),
     "no object": ("logistic", "got str"),
+    "booleans": (GOOD | {"V0": [[True, False, True]] * 2}, "V0: got something else than numbers"),
+    "complex": (GOOD | {"a0": [1j, 0, 1]}, "a0: got something else than numbers"),
+    "null": (GOOD | {"V0": None}, "V0: got something else than numbers"),
+    "cube": (GOOD | {"V0": [[[1.0, 2.0, 3.0]]]}, "V0: got shape (1, 1, 3)"),
+    "infinite X": (REGRESSION | {"X": [[np.inf, 0.0]] * 3}, "X: got NaN or infinite"),
+    "p too short": (KL | {"p": [1.0]}, "shape of p: got (1,)"),
+    "K0 too short": (KEYS | {"K0": [[1.0, 2.0]]}, "shape of K0: got (1, 2); expected length 3"),
+    "q0 too short": (KEYS | {"q0": [0.1]}, "shape of q0: got (1,); expected length 2"),
+    "no key visible": (GOOD | {"where": [False] * 3}, "at least one"),
+    "numbers for where": (GOOD | {"where": [1, 0, 1]}, "3 booleans"),
+    "where too short": (GOOD | {"where": [True]}, "3 booleans"),
+    "temperature 0": (GOOD | {"temperature": 0}, "temperature: got 0; expected a positive"),
+    "negative temperature": (GOOD | {"temperature": -1.0}, "temperature: got -1.0"),
+    "NaN temperature": (GOOD | {"temperature": np.nan}, "temperature: got nan"),
+    "temperature in words": (GOOD | {"temperature": "1"}, "temperature: got '1'"),
+    "infinite log t": ({**{k: v for k, v in GOOD.items() if k != "t"}, "log_t": [np.inf]}, "finite numbers"),
+    "target too short to divide by": (GOOD | {"target": [1e-101, 0.0]}, "length of the target"),
 }
 
 
@@ -89,3 +108,51 @@ def test_presets_are_independent_streams():
     assert len(np.unique(numbers)) == len(numbers)
     assert np.abs(np.corrcoef(np.array(large["V0"])[0, :5], large["target"])[0, 1]) < 0.99
     assert flow.preset("logistic", seed=3) == flow.preset("logistic", seed=3) != flow.preset("logistic", seed=4)
+
+
+ODD = {
+    "X = 0": (REGRESSION | {"X": [[0.0, 0.0]] * 3}, "converged"),
+    "tiny X": (REGRESSION | {"X": [[1e-200, 0.0]] * 3}, "converged"),
+    "singular X": (REGRESSION | {"X": [[1.0, 1.0]] * 3}, "converged"),
+    "zero target": (SQUARE | {"target": [0.0, 0.0]}, "converged"),
+    "one-hot p": (KL | {"p": [0.0, 1.0]}, "ok"),
+    "p with an entry of 1e-300": (KL | {"p": [1e-300, 1.0]}, "ok"),
+    "one visible key": (KL | {"where": [False, True, False]}, "converged"),
+    "saturated logits": (KL | {"a0": [1e6, 0.0, -1e6]}, "converged"),
+    "temperature 1e-10": (KL | {"temperature": 1e-10}, "converged"),
+    "tiny V0": (SQUARE | {"V0": [[1e-300, 0.0, -1e-300]] * 2}, "converged"),
+    "nothing to tell keys apart": (SQUARE | {"V0": [[0.0] * 3] * 2, "a0": [0.0] * 3}, "converged"),
+    "two times one float apart": (KL | {"t": [1.0, np.nextafter(1.0, 2.0)]}, "ok"),
+    "short target": (GOOD | {"target": [1e-99, 0.0]}, "ok"),
+    "long target": (GOOD | {"target": [1e99, 0.0]}, "ok"),
+    "huge V0": (GOOD | {"V0": (1e150 * np.array(GOOD["V0"])).tolist()}, "ok"),
+    "huge logits": (GOOD | {"a0": [1e150, 0.0, -1e150]}, "ok"),
+    "a target that is fitted": (GOOD | {"V0": np.outer(GOOD["target"], [1e3] * 3).tolist()}, "ok"),
+}
+
+
+@pytest.fixture(scope="module")
+def odd():
+    problems = [{"t": [1.0, 1e3]} | {k: v for k, v in p.items() if k != "t" or len(v) == 2} for p, _ in ODD.values()]
+    return dict(zip(ODD, flow.solve_many(problems), strict=True))
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_problems_have_an_answer(odd, name):
+    """No NaN, no warning, weights that sum to one, a loss that does not grow, and the status that is promised."""
+    result = odd[name]
+    assert result.status == ODD[name][1]
+    for values in (result.s, result.a, result.objective, result.column_norms):
+        assert np.isfinite(values).all()
+    np.testing.assert_allclose(result.s.sum(axis=1), 1, rtol=0, atol=1e-12)
+    assert result.objective[1] <= result.objective[0] * (1 + 1e-12) + 1e-15
+    assert all(check.holds is not False for check in result.checks)
+
+
+@pytest.mark.parametrize("problem", [SQUARE, KL, GOOD], ids=lambda p: p["loss"])
+def test_t_and_log_t_name_the_same_times(problem):
+    times = np.array([1e-9, 0.1, 30.0, 1e3])
+    one, other = flow.solve(problem, t=times), flow.solve(problem, log_t=np.log(times))
+    np.testing.assert_allclose(one.s, other.s, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(other.t, times, rtol=1e-14)
+    assert one.status == other.status

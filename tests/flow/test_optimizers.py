@@ -52,7 +52,7 @@ def by_hand(problem, name, eta):
         logits = a if problem["model"] == "value" else V @ a
         if k in K:
             seen.append(softmax(logits))
-        gradient = -np.concatenate([part.ravel() for part in velocity(problem, V, a)])
+        gradient = -np.concatenate([part.ravel() for part in velocity(problem, {"V": V, "a": a}).values()])
         y = np.append(V.ravel(), a)
         y = y - update(gradient, y)
         V, a = y[: V.size].reshape(shape), y[V.size :]
@@ -197,5 +197,5 @@ def test_objectives_are_the_loss_of_the_weights():
     X, y = np.array(problem["X"]), np.array(problem["y"])
     assert found.objective[0, 0] == pytest.approx(np.sum((X @ beta - y) ** 2), rel=1e-12)
     drop = found.objective[0, 0] - found.objective[0, 1]
-    square = sum(np.sum(part**2) for part in velocity(problem, V0, a0))
+    square = sum(np.sum(part**2) for part in velocity(problem, {"V": V0, "a": a0}).values())
     assert drop == pytest.approx(0.01 * square, rel=0.2)
