@@ -10,9 +10,13 @@ INK = "currentColor"
 
 def themed(chart: Any, height: int = HEIGHT) -> Any:
     """The chart at the width of its container, with the report's look."""
+    return styled(chart.properties(width="container", height=height))
+
+
+def styled(chart: Any) -> Any:
+    """The report's look, for a chart of any size or several beside each other."""
     return (
-        chart.properties(width="container", height=height)
-        .configure(background="transparent", font="system-ui, sans-serif")
+        chart.configure(background="transparent", font="system-ui, sans-serif")
         .configure_view(stroke=None)
         .configure_axis(
             labelColor=INK,
