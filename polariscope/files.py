@@ -47,10 +47,15 @@ def write_json(path: Path, value: Any) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file atomically, encoded as UTF-8. Raises InputError if the path cannot be written."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file atomically. Raises InputError if the path cannot be written."""
     path = check_output_file(path)
     handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".partial", dir=path.parent)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
     Path(name).chmod(0o644)
     Path(name).replace(path)
 

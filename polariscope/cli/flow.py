@@ -1,21 +1,22 @@
 """``polariscope flow``: gradient flows of small attention models, solved to any time."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from polariscope.cli._shared import Json, say
+from polariscope.cli import _grid
+from polariscope.cli._shared import Json, aligned, progress_bar, say
 from polariscope.errors import InputError
 
 NAME = "flow"
-HELP = "Solve gradient flows of small attention models, to any time: from a problem file, or by preset."
+HELP = "Solve gradient flows of small attention models, to any time: by file, by preset, or a phase diagram."
 EPILOG = "Example: polariscope flow --preset logistic --n 8 --seed 0 --log-t 1,10,1e6 -o flow.json"
 
 
 def command(
+    context: typer.Context,
     problem: Annotated[Path | None, typer.Argument(help="JSON file: one problem or a list.", metavar="PROBLEM")] = None,
     preset: Annotated[
         str | None, typer.Option(help="Make a problem instead: logistic, square, regression, kl.")
@@ -26,9 +27,18 @@ def command(
     t: Annotated[str | None, typer.Option(help="Times, as 1,10,100; instead of the problem's.")] = None,
     log_t: Annotated[str | None, typer.Option(help="The same as log t, for times beyond 1e308.")] = None,
     rtol: Annotated[float, typer.Option(help="Accuracy of the attention weights.")] = 1e-9,
-    output: Annotated[Path, typer.Option("-o", "--output", help="JSON file to write.")] = Path("flow.json"),
+    grid: Annotated[
+        Path | None, typer.Option(help="Solve a phase diagram instead: a YAML file.", metavar="SPEC")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="JSON file to write (flow.json); with --grid a folder (grid).")
+    ] = None,
     json: Json = False,
 ) -> None:
+    if grid is not None:
+        _grid.run(context, grid, output or Path("grid"), as_json=json)
+        return
+    output = output or Path("flow.json")
     from polariscope.files import check_output_file, read_json, write_json
 
     check_output_file(output)
@@ -36,7 +46,7 @@ def command(
         raise InputError(
             "what to solve",
             got="nothing" if problem is None else "a problem file and a preset",
-            expected="a problem file, or --preset",
+            expected="a problem file, --preset, or --grid",
             fix="try polariscope flow --preset logistic -o flow.json",
         )
     times = {"t": _numbers("--t", t), "log_t": _numbers("--log-t", log_t)}
@@ -47,7 +57,7 @@ def command(
 
     read_problems(raw, **times)  # every problem is good before the first is solved
     problems = raw if several else [raw]
-    with _progress(len(problems)) as progress:
+    with progress_bar(len(problems)) as progress:
         results = solve_many(problems, **times, rtol=rtol, progress=progress)
     found = [result.to_dict() for result in results]
     write_json(output, found if several else found[0])
@@ -78,18 +88,6 @@ def _numbers(option: str, text: str | None) -> list[float] | None:
         ) from None
 
 
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[int, int, str], None]]:
-    """A bar on stderr, if that is a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("compiling", total=total)
-        yield lambda done, _, name: bar.update(task, completed=done, description=name)
-
-
 def _row(result: Any) -> dict[str, Any]:
     """What the table shows of one result, at the last time."""
     holds = [check.holds for check in result.checks]
@@ -109,9 +107,7 @@ def _row(result: Any) -> dict[str, Any]:
 def _table(rows: Sequence[dict[str, Any]]) -> str:
     """One line a problem, columns aligned; what failed is said below."""
     head = ("problem", "status", "last t", "max s", "H/log n", "checks")
-    cells = [head, *(_cells(row) for row in rows)]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(head))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
+    lines = aligned([head, *(_cells(row) for row in rows)])
     said = ("Every time asked for was reached.",)
     notes = [f"{row['problem']}: {row['message']}" for row in rows if row["message"] not in said]
     notes += [

@@ -8,7 +8,7 @@ import typer
 from polariscope.cli._shared import Json, say
 
 NAME = "report"
-HELP = "Write one offline HTML page from finished results: study, probe and train folders, or flow files."
+HELP = "Write one offline HTML page from finished results: study, probe, train and flow --grid folders, or flow files."
 EPILOG = "Example: polariscope report results/study results/probe -o report.html"
 
 

@@ -3,7 +3,8 @@
 ``solve`` and ``solve_many`` integrate problems, ``preset`` and ``random_problem`` make them, ``checks`` says what
 theory says about a path, ``rates`` by what law it ends, ``losses.REGISTRY`` and ``models.REGISTRY`` list what there is.
 ``compare`` runs discrete optimizers beside the flow, ``sensitivity`` differentiates its outcome, ``basins`` and
-``who_wins`` say which start lets which coordinate win. JAX is loaded when a name needs it.
+``who_wins`` say which start lets which coordinate win, ``grid`` solves phase diagrams over random starts. JAX is loaded
+when a name needs it.
 """
 
 import importlib
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from polariscope.flow import checks, identities, laws, losses, models, optimizers, presets
     from polariscope.flow.basin_map import Basins, basins
     from polariscope.flow.comparison import Comparison, compare, compare_many
+    from polariscope.flow.grid_spec import GridSpec
+    from polariscope.flow.grids import grid, grid_summary
     from polariscope.flow.identities import predictor_residual, replicator_residual
     from polariscope.flow.laws import rates
     from polariscope.flow.log_odds import Sensitivity, sensitivity
@@ -46,6 +49,9 @@ _NAMES = {
     "who_wins": "winners",
     "who_wins_many": "winners",
     "Winner": "winners",
+    "grid": "grids",
+    "grid_summary": "grids",
+    "GridSpec": "grid_spec",
     "winner_statistics": "winners",
     "WinnerStatistics": "winners",
 }
@@ -53,6 +59,7 @@ _MODULES = ("checks", "laws", "losses", "models", "optimizers", "presets", "iden
 __all__ = [
     "Basins",
     "Comparison",
+    "GridSpec",
     "Path",
     "Result",
     "Sensitivity",
@@ -62,6 +69,8 @@ __all__ = [
     "checks",
     "compare",
     "compare_many",
+    "grid",
+    "grid_summary",
     "identities",
     "laws",
     "losses",

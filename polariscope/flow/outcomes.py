@@ -87,7 +87,12 @@ def looks(problem: Mapping[str, Any]) -> np.ndarray:
 
 
 def _final(problem: Problem, result: Result) -> int:
-    winner = visible_leader(problem, result.s[-1], TIE) if result.complete else -1
+    return winner_of(problem, result.s[-1]) if result.complete else -1
+
+
+def winner_of(problem: Problem, s: np.ndarray) -> int:
+    """The coordinate with the largest of the weights s (n,); -1 for a tie, with coordinates that started tied too."""
+    winner = visible_leader(problem, s, TIE)
     return -1 if winner < 0 or tied_with(problem, winner) else winner
 
 

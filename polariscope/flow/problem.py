@@ -19,6 +19,10 @@ LARGEST_WEIGHT = 1e12
 KEYS = ("model", "scores", "loss", "V0")
 
 
+class NoStart(InputError):
+    """A problem that is well formed, but whose start the score map does not define."""
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """Gradient flow of L(V, a) = ℓ(V σ(a)) from (V0, a0), wanted at given times.
@@ -58,7 +62,8 @@ def read_problem(raw: Any, *, label: str = "problem", t: Any = None, log_t: Any 
     """A problem from the mapping form of problem files; ``t`` or ``log_t`` replace the times in it.
 
     Raises:
-        InputError: for unknown names, missing keys, wrong shapes, numbers that are not finite, times out of order.
+        InputError: for unknown names, missing keys, wrong shapes, numbers that are not finite, times out of order;
+            `NoStart` for logits at which the score map is not defined.
     """
     if not isinstance(raw, Mapping):
         raise InputError(label, got=type(raw).__name__, expected="an object with " + ", ".join(KEYS), fix="see docs")
@@ -69,7 +74,7 @@ def read_problem(raw: Any, *, label: str = "problem", t: Any = None, log_t: Any 
         what = (
             problem.what if name == "problem" else f"{label if name == label else f'{label} ({name})'}: {problem.what}"
         )
-        raise InputError(what, got=problem.got, expected=problem.expected, fix=problem.fix) from None
+        raise type(problem)(what, got=problem.got, expected=problem.expected, fix=problem.fix) from None
 
 
 def _read(raw: Mapping[str, Any], name: str, t: Any, log_t: Any) -> Problem:
@@ -121,7 +126,7 @@ def _visible(raw: Any, n: int) -> np.ndarray:
 def _check_start(scores: Any, logits: np.ndarray, where: np.ndarray) -> None:
     """Refuses logits at a pole of f(a)/Σf(a), where no flow can start; a user's own function is not asked."""
     if isinstance(scores, score_maps.ScoreMap) and not (np.abs(scores(logits, where)) < LARGEST_WEIGHT).all():
-        raise InputError(
+        raise NoStart(
             "starting point",
             got=f"logits at which the score map {scores.name} is not defined",
             expected="finite attention weights",

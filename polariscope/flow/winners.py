@@ -104,12 +104,28 @@ def winner_statistics(problems: Iterable[Mapping[str, Any]], log_t: Any = None) 
 
 
 def _winner(problem: Problem, how: Outcome) -> Winner:
-    u = problem.V0.T @ problem.data["target"]
-    first = [visible_leader(problem, v, SAME * float(np.abs(v).max())) for v in (u, start_weights(problem))]
-    led = (how.winner == first[0], how.winner == first[1])
+    u_leader, s_leader = initial_leaders(problem)
+    assert u_leader is not None  # a target was asked for
+    led = (how.winner == u_leader, how.winner == s_leader)
     by = {(True, True): "both", (True, False): "u", (False, True): "s", (False, False): "neither"}[led]
     if how.status not in ("ok", "converged"):
         by = "unsolved"
-    elif how.winner < 0 or min(first) < 0:
+    elif how.winner < 0 or min(u_leader, s_leader) < 0:
         by = "tie"
-    return Winner(problem.name, how, first[0], first[1], by)
+    return Winner(problem.name, how, u_leader, s_leader, by)
+
+
+def initial_leaders(problem: Problem) -> tuple[int | None, int]:
+    """The coordinates with the largest u = Vᵀβ* and s at the start; -1 for a tie, but for rounding.
+
+    β* is the target; for regression the least-squares solution. Without either there is no u: None.
+    """
+    if problem.loss.name == "regression":
+        target = np.linalg.lstsq(problem.data["X"], problem.data["y"])[0]
+    else:
+        target = problem.data.get("target")
+    return None if target is None else _first(problem, problem.V0.T @ target), _first(problem, start_weights(problem))
+
+
+def _first(problem: Problem, values: np.ndarray) -> int:
+    return visible_leader(problem, values, SAME * float(np.abs(values).max()))

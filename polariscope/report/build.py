@@ -6,7 +6,7 @@ from typing import Any
 
 from polariscope.errors import InputError
 from polariscope.files import SETTINGS, check_output_file, read_json, write_text
-from polariscope.report import kinds
+from polariscope.report import grids, kinds
 from polariscope.report._page import Page, Section, render
 
 # The kind that a folder's settings.json names, and what makes sections of it.
@@ -16,14 +16,17 @@ KINDS: dict[str, Callable[[Path], Sequence[Section]]] = {
     "probe": kinds.probe,
     "train": kinds.train,
     "flow": kinds.flow,
+    "grid": grids.grid,
 }
+COMMANDS = {"grid": "flow --grid"}
+"""What writes a kind, where it is not the verb of that name."""
 
 
 def write(sources: Sequence[Path], output: Path) -> Path:
     """Write one offline HTML page from finished results.
 
     Args:
-        sources: result folders (study, probe, train) or files written by ``polariscope flow``.
+        sources: result folders (study, probe, train, flow --grid) or files written by ``polariscope flow``.
         output: the HTML file.
 
     Returns:
@@ -43,7 +46,7 @@ def write(sources: Sequence[Path], output: Path) -> Path:
             raise InputError(
                 "result folder",
                 got=f"{source}, incomplete or damaged ({type(problem).__name__}: {problem})",
-                expected=f"the files that polariscope {kind} writes",
+                expected=f"the files that polariscope {COMMANDS.get(kind, kind)} writes",
                 fix="run that command again",
             ) from problem
     page = Page(
@@ -66,8 +69,14 @@ def _kind(source: Path) -> tuple[str, dict[str, Any]]:
     if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(
             "result folder",
-            got=f"{source}" + ("" if source.exists() else ", which does not exist"),
-            expected="a folder written by polariscope study, probe or train, or a file written by polariscope flow",
+            got=f"{source}" + _lacking(source),
+            expected="a folder of polariscope study, probe, train or flow --grid, or a file of polariscope flow",
             fix="check the path, or run that command first",
         )
     return kind, settings
+
+
+def _lacking(source: Path) -> str:
+    if not source.exists():
+        return ", which does not exist"
+    return ", which is not finished" if (source / "spec.json").is_file() and not (source / SETTINGS).exists() else ""

@@ -8,6 +8,7 @@ from polariscope import nets, tasks
 from polariscope.errors import InputError
 from polariscope.nets.config import TransformerConfig
 from polariscope.tasks import Task
+from polariscope.validation import as_input_error
 
 Positive = Field(gt=0)
 
@@ -59,7 +60,7 @@ class RunSettings(BaseModel):
         try:
             super().__init__(**{**defaults, **given})
         except ValidationError as problem:
-            raise _as_input_error(problem) from None
+            raise as_input_error(problem, "run setting", RunSettings.model_fields) from None
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
@@ -93,19 +94,3 @@ class RunSettings(BaseModel):
         """Number of optimizer steps."""
         per_epoch = -(-tasks.REGISTRY.get(self.task).train_size // self.batch_size)
         return self.steps if self.steps is not None else (self.epochs or 0) * per_epoch
-
-
-def _as_input_error(problem: ValidationError) -> InputError:
-    """The first complaint as an InputError; those that were raised as one pass unchanged."""
-    first = problem.errors()[0]
-    cause = first.get("ctx", {}).get("error")
-    if isinstance(cause, InputError):
-        return cause
-    name = ".".join(str(part) for part in first["loc"]) or "settings"
-    if first["type"] == "extra_forbidden":
-        fix = f"leave it out; the settings are {', '.join(RunSettings.model_fields)}"
-        return InputError(f"unknown run setting {name}", got=repr(first["input"]), expected="nothing", fix=fix)
-    if first["type"] == "missing":
-        return InputError(f"run setting {name}", got="nothing", expected="a value", fix=f"give {name}=…")
-    expected = first["msg"].removeprefix("Input should be ").removeprefix("a valid ")
-    return InputError(f"run setting {name}", got=repr(first["input"]), expected=expected, fix="give another value")

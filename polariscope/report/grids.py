@@ -1,0 +1,62 @@
+"""A phase diagram as a section of the page, and as a page and a picture beside its tables."""
+
+from pathlib import Path
+
+import pandas as pd
+import vl_convert
+
+from polariscope.files import SETTINGS, read_json, write_bytes
+from polariscope.report._page import Section, Table
+from polariscope.report.figures import grids
+
+CELLS = "cells.parquet"
+PICTURE = "grid.png"
+
+
+def grid(folder: Path) -> list[Section]:
+    """The section of one phase diagram."""
+    options, cells = _read(folder)
+    axes = list(options["axes"])
+    seeds = cells.seeds.iloc[0]
+    statuses = {
+        name.removeprefix("share_").replace("_", " "): round(float((cells[name] * cells.seeds).sum()))
+        for name in cells.columns
+        if name.startswith("share_")
+    }
+    flows, times = int(cells.seeds.sum()), cells.log_t.nunique()
+    rows = [(name, str(count // times), f"{100 * count / flows:.1f} %") for name, count in statuses.items() if count]
+    return [
+        Section(
+            anchor=f"grid-{folder.name}",
+            title=f"Phase diagram: {options['name']}",
+            paragraphs=[
+                ("What varies.", f"{' and '.join(grids.AXES[name] for name in axes)}; {seeds} seeds a cell."),
+                ("What stays.", f"{_fixed(options)}."),
+            ],
+            figures=grids.figures(cells, axes),
+            tables=[Table("How the flows ended", ("status", "flows", "share"), rows)],
+        )
+    ]
+
+
+def draw_grid(folder: Path) -> Path:
+    """Draw the finished phase diagram of a folder into it, as ``grid.png`` on white; the path of the picture."""
+    options, cells = _read(folder)
+    seeds, log_t = cells.seeds.iloc[0], cells.log_t.max()
+    subtitle = f"{_fixed(options)}; {seeds} seeds a cell; log t = {log_t:.4g}"
+    if (cells.reached < cells.seeds).any():
+        subtitle += f"; {grids.UNFINISHED}: some seeds did not get there"
+    spec = grids.picture(cells, list(options["axes"]), options["name"], subtitle)
+    write_bytes(folder / PICTURE, vl_convert.vegalite_to_png(spec, scale=2))
+    return folder / PICTURE
+
+
+def _read(folder: Path) -> tuple[dict, pd.DataFrame]:
+    return read_json(folder / SETTINGS)["options"], pd.read_parquet(folder / CELLS)
+
+
+def _fixed(options: dict) -> str:
+    """What does not vary, in words; the loss, the score map and n also where they were left out."""
+    shown = {"loss": "logistic", "scores": "softmax", "n": 8} | options["fixed"]
+    words = (f"{name.replace('_', ' ')} {value}" for name, value in shown.items() if name not in options["axes"])
+    return ", ".join(words)
