@@ -8,8 +8,8 @@ import jax
 import numpy as np
 from scipy.optimize import elementwise
 
-from polariscope.flow.charts import GONE, Charts, chart_of
-from polariscope.flow.compiling import side_by_side
+from polariscope.flow.charts import GONE, chart_of
+from polariscope.flow.chunks import Chunk
 from polariscope.flow.ordinary_time import Data, Flow, Observed, edges, integrate, observe
 from polariscope.flow.problem import Problem
 
@@ -168,12 +168,9 @@ class Batch:
         self.t[over] = root.x
 
 
-def batch_of(problems: Sequence[Problem], charts: Charts, rtol: float, filled: int) -> Batch:
-    """Flows at their start, and as many copies of the last one, which end there, as make ``filled`` flows.
-
-    Copies make batches equally long, so that one compilation serves all of them.
-    """
-    copies = filled - len(problems)
+def batch_of(problems: Sequence[Problem], rtol: float, chunk: Chunk) -> Batch:
+    """Flows at their start, and copies of the last one, which end there, up to the size of the chunk."""
+    copies, charts = chunk.size - len(problems), chunk.charts
     problems = [*problems, *[problems[-1]] * copies]
     first = problems[0]
     flow = Flow(first.model, charts, first.loss, first.model.own)
@@ -194,7 +191,6 @@ def batch_of(problems: Sequence[Problem], charts: Charts, rtol: float, filled: i
     y = stacked([{k: p.parameters[k] for k in names} for p in problems])
     count = len(problems)
     ended: list[str | None] = [None] * (count - copies) + ["copy"] * copies
-    together = side_by_side(count, len(charts.members))
     stage, steps, rejected = (np.zeros(count, int) for _ in range(3))
     start, kinks = np.zeros(count), [[] for _ in problems]
-    return Batch(problems, flow, rtol, together, y, data, start, stage, steps, rejected, ended, kinks)
+    return Batch(problems, flow, rtol, chunk.together, y, data, start, stage, steps, rejected, ended, kinks)

@@ -10,6 +10,7 @@ which is stiff.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Any
 
 import jax
@@ -179,6 +180,7 @@ KINDS: dict[str, Any] = {
 """Score maps by name that need coordinates of their own."""
 
 
+@lru_cache(maxsize=256)
 def chart_of(score_map: Any) -> Chart:
     """The coordinates for a score map, or for a function of one's own."""
     if isinstance(score_map, Tempered):
@@ -234,7 +236,7 @@ class Charts:
         """Whether keys drop out in any of the charts."""
         return any(c.floor > -np.inf for c in self.charts)
 
-    @property
+    @cached_property
     def charts(self) -> list[Chart]:
         return [chart_of(m) for m in self.members]
 

@@ -9,6 +9,7 @@ is ever formed:
 known as a Chebyshev polynomial, and Gauss-Legendre nodes are placed by how far φ has fallen.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,7 +60,13 @@ class Steps:
     def basis(self, step: np.ndarray, x: np.ndarray) -> np.ndarray:
         """The Chebyshev polynomials of the steps at points of them, (…, DEGREE + 1)."""
         at = np.clip(2 * (x - self.left[step]) / self.length(step) - 1, -1.0, 1.0)
-        return np.cos(np.arange(DEGREE + 1) * np.arccos(at)[..., None])
+        return chebyshev.chebvander(at, DEGREE)
+
+    def margin(self, step: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """The margin m at points of the steps."""
+        basis = self.basis(step, x)
+        flat, growing = (np.einsum("...k,...k->...", basis, c[step]) for c in (self.flat, self.growing))
+        return flat + np.expm1(x) * growing
 
     def at(self, step: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The margin m and dm/dx at points of the steps."""
@@ -83,32 +90,42 @@ class Steps:
         back = np.append(np.minimum(FALLS / np.maximum(slope, 1.0)[:, None], length), length, axis=1)
         sizes = np.diff(back, axis=1)[..., None]
         at = x[:, None, None] - (back[:, :-1, None] + sizes * _NODES)
-        phi, _ = self.rate(step[:, None, None], at)
+        phi = self.link.log_slowness(self.margin(step[:, None, None], at)) + at
         with np.errstate(divide="ignore"):
             return logsumexp(phi, b=sizes * _WEIGHTS, axis=(1, 2)) - self.log_scale[step]
 
-    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """log of the least and the most time that steps can take, each (m,), for a margin that grows along them."""
-        every = np.arange(len(self.left))
-        with np.errstate(divide="ignore"):
-            wide = np.log(self.right - self.left) - self.log_scale
-        return self.rate(every, self.left)[0] + wide, self.rate(every, self.right)[0] + wide
-
     def find(self, step: np.ndarray, start: np.ndarray, log_t: np.ndarray) -> np.ndarray:
         """x at which each log t is reached in its step, which starts at log t = ``start``; by Newton in a bracket."""
-        low, high = self.left[step], self.right[step]
-        x = high.copy()
+        found, going = self.right[step], np.arange(len(step))
+        low, high = self.left[step], found.copy()
         for _ in range(200):
-            reached = np.logaddexp(start, self.log_piece(step, x))
-            miss = reached - log_t
-            phi, _ = self.rate(step, x)
+            at, x, wanted = step[going], found[going], log_t[going]
+            reached = np.logaddexp(start[going], self.log_piece(at, x))
+            miss = reached - wanted
             # m carries rounding errors of a few units in its last place; a smaller miss is not to be had.
-            done = (np.abs(miss) <= 64 * _EPS * np.maximum(1.0, np.abs(log_t))) | (high - low <= _EPS * high)
-            if done.all():
+            done = np.abs(miss) <= 64 * _EPS * np.maximum(1.0, np.abs(wanted))
+            more = ~done & (high[going] - low[going] > _EPS * high[going])
+            if not more.any():
                 break
-            low, high = np.where(miss < 0, x, low), np.where(miss < 0, high, x)
+            going, at, x, miss, reached = (v[more] for v in (going, at, x, miss, reached))
+            low[going], high[going] = np.where(miss < 0, x, low[going]), np.where(miss < 0, high[going], x)
+            phi, _ = self.rate(at, x)
             with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # then the bracket is halved
-                newton = x - miss / np.exp(phi - self.log_scale[step] - reached)
-            better = np.where((newton > low) & (newton < high), newton, 0.5 * (low + high))
-            x = np.where(done, x, better)
-        return np.where(np.isneginf(log_t), self.left[step], x)
+                newton = x - miss / np.exp(phi - self.log_scale[at] - reached)
+            better = (newton > low[going]) & (newton < high[going])
+            found[going] = np.where(better, newton, 0.5 * (low[going] + high[going]))
+        return np.where(np.isneginf(log_t), self.left[step], found)
+
+
+def bounds(
+    left: np.ndarray, right: np.ndarray, margins: Sequence[np.ndarray], log_scale: np.ndarray, link: Link
+) -> tuple[np.ndarray, np.ndarray]:
+    """log of the least and the most time that steps can take, each (m,), for a margin that grows along them.
+
+    Args:
+        left, right: ends in x. margins: m at both, each (m,).
+    """
+    with np.errstate(divide="ignore"):
+        wide = np.log(right - left) - log_scale
+    least, most = (link.log_slowness(m) + x + wide for m, x in zip(margins, (left, right), strict=True))
+    return least, most

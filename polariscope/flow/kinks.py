@@ -13,19 +13,20 @@ from scipy.optimize import brentq
 
 from polariscope.flow.charts import GONE
 from polariscope.flow.clock import coefficients
-from polariscope.flow.tracks import Track, states
+from polariscope.flow.tracks import Track
 
 
 def undecided(track: Track) -> None:
     """Ends a track at its start if a key rests on an edge that it may leave or not: the path is not unique.
 
-    Such keys stand exactly at the edge, with a payoff above the mean (above 0 without normalization).
+    Such keys stand exactly at the edge, with a payoff above the mean (above 0 without normalization). At the start the
+    payoffs û are D.
     """
-    n, where = len(track.problem.a0), track.where
-    if not where.any():
+    where = track.where
+    if track.chart.floor != 0 or not where.any():
         return
-    s, u, _ = states(track.chart, np.array(track.x), track.D, track.q, where)
-    push = (u - track.chart.mean_payoff(s, u, where))[:n]
+    s = track.chart.weights(track.q, where)
+    push = (track.D - track.chart.mean_payoff(s, track.D, where))[: len(track.problem.a0)]
     keys = np.flatnonzero(track.chart.edge(track.problem.a0) & track.problem.where & (push > 0))
     if len(keys):
         track.kinks += [(-np.inf, int(key)) for key in keys]

@@ -232,7 +232,7 @@ def _in_path_time(
 
     def value(u: Array, a: Array, norm: Array) -> tuple[Array, tuple[Array, Array]]:
         start, args = (u, charts.charts[0].enter(a)), (charts, leg)
-        how = {"solver": path_time.SOLVER, "adjoint": diffrax.ForwardMode()}
+        how = {"solver": diffrax.Dopri8(), "adjoint": diffrax.ForwardMode()}
         states = _solution(path_time.field, start, args, diffrax.SaveAt(ts=xs), 0.0, xs[-1], **how).ys
         look = partial(_seen, norm=norm, winner=winner, args=args, link=link)
         phi, value = jax.vmap(look)(xs, states)

@@ -19,9 +19,10 @@ from scipy.optimize import elementwise
 from polariscope.errors import InputError
 from polariscope.flow import losses, path_engine
 from polariscope.flow.charts import declares
+from polariscope.flow.following import follow
+from polariscope.flow.paths import Paths
 from polariscope.flow.problem import Problem, read_problem
 from polariscope.flow.result import Result, result_from
-from polariscope.flow.tracks import Solved
 
 LAST = 36.0
 """y at which z is ‖β*‖² to the last bit."""
@@ -47,12 +48,13 @@ def shared_path(problem: Mapping[str, Any] | Problem, t: Any = None, log_t: Any 
     _check(given, length)
     far = replace(given, loss=losses.get("logistic"), log_t=np.array([length**2 + 20.0]))
     with jax.enable_x64(True):
-        (path,) = path_engine.follow([far], len(given.a0), rtol)
+        (chunk,) = path_engine.chunks([far])
+        path = follow([far], path_engine.INTERNAL * rtol, chunk, everywhere=True)
     edges, times = _clock(path, length**2)
     wanted = np.exp(given.log_t)
     y = _invert(wanted, edges, times, path, length**2)
     steps, at = _place(path, y, edges[0], length**2)
-    found = path.path(steps, at, given.log_t)
+    found = path.at(steps, at, given.log_t)
     rest = length**2 * np.exp(-y)
     objective = 0.5 * (rest / length) ** 2
     with np.errstate(divide="ignore"):
@@ -65,7 +67,7 @@ def shared_path(problem: Mapping[str, Any] | Problem, t: Any = None, log_t: Any 
         status="converged" if ended else "ok",
         message=message,
         distribution=declares(given.scores, "sums_to_one") and declares(given.scores, "non_negative"),
-        stats={"engine": "shared path", "steps": path.track.taken, "rejected": path.track.rejected},
+        stats={"engine": "shared path", "steps": path.tracks[0].taken, "rejected": path.tracks[0].rejected},
     )
 
 
@@ -86,7 +88,7 @@ def _check(problem: Problem, length: float) -> None:
         )
 
 
-def _place(path: Solved, y: np.ndarray, first: float, square: float) -> tuple[np.ndarray, np.ndarray]:
+def _place(path: Paths, y: np.ndarray, first: float, square: float) -> tuple[np.ndarray, np.ndarray]:
     """The steps, and x, at which y = -log(1 - z/‖β*‖²); z increases along the path."""
     knots = np.append(path.steps.left, path.steps.right[-1])
     index = np.append(np.arange(len(path.steps.left)), len(path.steps.left) - 1)
@@ -102,14 +104,14 @@ def _place(path: Solved, y: np.ndarray, first: float, square: float) -> tuple[np
     return step, np.where(np.isfinite(root.x), root.x, low)
 
 
-def _speed(path: Solved, y: np.ndarray, first: float, square: float, norm: float) -> np.ndarray:
+def _speed(path: Paths, y: np.ndarray, first: float, square: float, norm: float) -> np.ndarray:
     """dt/dy = ‖β*‖²/(dz/dτ), with dτ̂ = e^x dx and τ̂ = ‖β*‖τ."""
     step, x = _place(path, y, first, square)
     _, slope = path.steps.at(step, x)
     return square * np.exp(x) / (norm * slope)
 
 
-def _clock(path: Solved, square: float) -> tuple[np.ndarray, np.ndarray]:
+def _clock(path: Paths, square: float) -> tuple[np.ndarray, np.ndarray]:
     """Edges of panels in y, and t at each, (m + 1,)."""
     z, _ = path.steps.at(np.zeros(1, int), np.zeros(1))
     edges = np.linspace(-np.log1p(-z[0] / square), LAST, PANELS + 1)
@@ -117,7 +119,7 @@ def _clock(path: Solved, square: float) -> tuple[np.ndarray, np.ndarray]:
     return edges, times
 
 
-def _panels(path: Solved, low: np.ndarray, high: np.ndarray, first: float, square: float) -> np.ndarray:
+def _panels(path: Paths, low: np.ndarray, high: np.ndarray, first: float, square: float) -> np.ndarray:
     """∫ (dt/dy) dy over panels, by ten nodes each."""
     size = (high - low)[:, None]
     y = low[:, None] + size * _NODES
@@ -125,7 +127,7 @@ def _panels(path: Solved, low: np.ndarray, high: np.ndarray, first: float, squar
     return (size * _WEIGHTS * speed).sum(1)
 
 
-def _invert(wanted: np.ndarray, edges: np.ndarray, times: np.ndarray, path: Solved, square: float) -> np.ndarray:
+def _invert(wanted: np.ndarray, edges: np.ndarray, times: np.ndarray, path: Paths, square: float) -> np.ndarray:
     """y at times; beyond the last panel its end."""
     capped = np.minimum(wanted, times[-1])
     panel = np.clip(np.searchsorted(times, capped) - 1, 0, len(edges) - 2)

@@ -17,15 +17,19 @@ import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 from polariscope.flow.charts import Charts
 from polariscope.flow.clock import POINTS
 
-SOLVER = diffrax.Dopri8()
-B, C = SOLVER.tableau.b_sol, np.append(0.0, SOLVER.tableau.c)
-A = np.array([np.pad(row, (0, len(C) - len(row))) for row in ([], *SOLVER.tableau.a_lower)])
+TABLEAU = diffrax.Dopri8().tableau
+STAGES = 13
+"""The last one of the tableau is the first of the next step."""
+C = np.append(0.0, TABLEAU.c)[:STAGES]
+A = np.array([np.pad(row, (0, STAGES - len(row))) for row in ([], *TABLEAU.a_lower[: STAGES - 1])])
+B, ERROR = TABLEAU.b_sol[:STAGES], TABLEAU.b_error[:STAGES]
+ORDER = 8
+SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0
 State = tuple[Array, Array]
 FURTHEST = 690.0
 """Largest x: beyond it τ̂ is no number."""
@@ -44,22 +48,23 @@ class Leg(NamedTuple):
     furthest: Any
 
 
-class Taken(NamedTuple):
-    """The accepted steps of one path, padded to a fixed number.
+class Attempts(NamedTuple):
+    """The steps that paths tried, side by side: m of them for b paths.
 
     Attributes:
-        x: the knots, log(1 + τ̂), (m,).
-        D, q: states there, (m, n).
-        accepted: how many steps are real.
-        result, stats: diffrax's.
+        count: how many were tried by the longest path; what is beyond has no meaning.
+        x, y: where each led, (m, b), and D and q there, one after the other, (m, 2n, b). Rejected steps lead nowhere.
+        accepted: whether each step was, (m, b). tried: by each path, (b,).
+        h: the step each path would try next, (b,). going: whether it has not come to its stop, (b,).
     """
 
-    x: Array
-    D: Array
-    q: Array
-    accepted: Array
-    result: Any
-    stats: Any
+    count: Any
+    x: Any
+    y: Any
+    accepted: Any
+    tried: Any
+    h: Any
+    going: Any
 
 
 def field(x: Any, state: State, args: tuple[Charts, Leg]) -> State:
@@ -84,66 +89,90 @@ def _field(charts: Charts, leg: Leg, x: Any, D: Array, q: Array) -> State:
     return -jnp.expm1(x) * jnp.exp(x) * ds, jnp.exp(x) * dq
 
 
-def _stop(x: Any, y: State, args: tuple[Charts, Leg], **_: Any) -> Array:
-    """Whether the margin wanted is passed, or a key whose chart is kinked has lost its weight."""
-    charts, leg = args
-    return _stopped(charts, leg, x, *y)
-
-
 @partial(jax.jit, static_argnums=0)
 def _stopped(charts: Charts, leg: Leg, x: Any, D: Array, q: Array) -> Array:
+    """Whether the margin wanted is passed, or a key whose chart is kinked has lost its weight."""
     s = charts.weights(leg.which, q, leg.where)
     far = leg.norm * jnp.vdot(D + jnp.expm1(x) * s, s) >= leg.margin
     return far | jnp.any(leg.where & (s <= charts.floor(leg.which)))
 
 
-def integrate(x: Array, D: Array, q: Array, leg: Leg, rtol: float, charts: Charts, max_steps: int) -> Taken:
-    """One path from (x, D, q) until it is to stop, after one step at least.
+def integrate(x: Array, D: Array, q: Array, h: Array, leg: Leg, rtol: float, charts: Charts, steps: int) -> Attempts:
+    """Paths from (x, D, q) until each is to stop, after one step at least.
+
+    Dormand and Prince's method of order 8 as in diffrax, but with flows on the last axis, where sums over keys are
+    sums of rows; every attempt is kept at one place for all. This takes a third of the time of diffrax's own loop.
 
     Args:
-        D, q: state at x, (n,).
+        x: where paths start, (b,). D, q: states there, (b, n). h: first step tried, (b,). leg: of each, (b, …).
         rtol: tolerance of each step, relative and absolute.
-        max_steps: accepted and rejected together.
+        steps: accepted and rejected together.
     """
-    solution = diffrax.diffeqsolve(
-        diffrax.ODETerm(field),
-        SOLVER,
-        t0=x,
-        t1=leg.furthest,
-        dt0=None,
-        y0=(D, q),
-        args=(charts, leg),
-        saveat=diffrax.SaveAt(t0=True, steps=True),
-        stepsize_controller=diffrax.PIDController(rtol=rtol, atol=rtol),
-        max_steps=max_steps,
-        event=diffrax.Event(lambda t, y, args, **more: (t > x) & _stop(t, y, args, **more)),
-        throw=False,
-    )
-    assert solution.ts is not None
-    assert solution.ys is not None
-    count = solution.stats["num_accepted_steps"]
-    D, q = solution.ys
-    return Taken(solution.ts, D, q, count, solution.result._value, solution.stats)
+    legs = leg._replace(where=leg.where.T)
+    axes = (0, -1, Leg(0, -1, 0, 0, 0))
+
+    def slope(x: Array, y: Array) -> Array:
+        one = lambda x, y, leg: jnp.concatenate(field(x, _halves(y), (charts, leg)))  # noqa: E731
+        return jax.vmap(one, axes, -1)(x, y, legs)
+
+    def stop(x: Array, y: Array) -> Array:
+        return jax.vmap(lambda x, y, leg: _stopped(charts, leg, x, *_halves(y)), axes)(x, y, legs)
+
+    def attempt(taken: Attempts) -> Attempts:
+        before = jnp.maximum(taken.count - 1, 0)
+        at, y = (jnp.where(taken.count > 0, v[before], first) for v, first in ((taken.x, x), (taken.y, y0)))
+        h = jnp.minimum(taken.h, legs.furthest - at)
+        new, error = _step(slope, at, y, h)
+        size = jnp.maximum(jnp.abs(y), jnp.abs(new))
+        ratio = jnp.sqrt(jnp.mean((error / (rtol + rtol * size)) ** 2, axis=0))
+        good = ratio <= 1
+        factor = jnp.clip(SAFETY * ratio ** (-1 / ORDER), jnp.where(good, 1.0, SHRINK), jnp.where(good, GROW, 1.0))
+        accepted = good & taken.going
+        at, y = jnp.where(accepted, at + h, at), jnp.where(accepted, new, y)
+        ended = accepted & (stop(at, y) | (at >= legs.furthest))
+        return Attempts(
+            taken.count + 1,
+            taken.x.at[taken.count].set(at),
+            taken.y.at[taken.count].set(y),
+            taken.accepted.at[taken.count].set(accepted),
+            taken.tried + taken.going.astype(int),
+            jnp.where(taken.going, h * jnp.where(jnp.isnan(factor), SHRINK, factor), taken.h),
+            taken.going & ~ended,
+        )
+
+    y0 = jnp.concatenate([D.T, q.T])
+    xs, ys, accepted = (jnp.zeros((steps, *v.shape), v.dtype) for v in (x, y0, legs.where[0]))
+    start = Attempts(0, xs, ys, accepted, jnp.zeros(x.shape, int), h, jnp.ones(x.shape, bool))
+    return jax.lax.while_loop(lambda taken: (taken.count < steps) & taken.going.any(), attempt, start)
+
+
+def _halves(y: Array) -> State:
+    """D and q."""
+    return y[: len(y) // 2], y[len(y) // 2 :]
+
+
+def _step(slope: Any, x: Array, y: Array, h: Array) -> tuple[Array, Array]:
+    """The state one step on, and its error. The stages are a loop, which compiles faster than their sequence."""
+
+    def stage(slopes: Array, row: tuple[Array, Array, Array]) -> tuple[Array, None]:
+        i, c, weights = row
+        return slopes.at[i].set(slope(x + c * h, y + h * jnp.tensordot(weights, slopes, 1))), None
+
+    stages = (jnp.arange(STAGES), jnp.asarray(C), jnp.asarray(A))
+    slopes, _ = jax.lax.scan(stage, jnp.zeros((STAGES, *y.shape)), stages)
+    return y + h * jnp.tensordot(jnp.asarray(B), slopes, 1), h * jnp.tensordot(jnp.asarray(ERROR), slopes, 1)
 
 
 def inside(x: Array, to: Array, D: Array, q: Array, leg: Leg, charts: Charts) -> State:
-    """States at the inner Chebyshev points of one step, (points - 2, n) each, by a Dopri8 step from its knot to each.
+    """States at the inner Chebyshev points of one step, (points - 2, n) each, by a step from its knot to each.
 
-    They are as accurate as the knots; diffrax's interpolant is of lower order and 10 to 100 times less so. The stages
-    are a loop, which compiles faster than diffrax's own step.
+    They are as accurate as the knots; interpolants of the method are of lower order and 10 to 100 times less so.
     """
-    packed, unpack = ravel_pytree((D, q))
 
     def reach(end: Array) -> State:
-        h = end - x
-
-        def stage(slopes: Array, row: tuple[Array, Array, Array]) -> tuple[Array, None]:
-            i, c, weights = row
-            slope = field(x + c * h, unpack(packed + h * (weights @ slopes)), (charts, leg))
-            return slopes.at[i].set(ravel_pytree(slope)[0]), None
-
-        empty = jnp.zeros((len(C), packed.size))
-        slopes, _ = jax.lax.scan(stage, empty, (jnp.arange(len(C)), jnp.asarray(C), jnp.asarray(A)))
-        return unpack(packed + h * (B @ slopes))
+        y, _ = _step(
+            lambda x, y: jnp.concatenate(field(x, _halves(y), (charts, leg))), x, jnp.concatenate([D, q]), end - x
+        )
+        return _halves(y)
 
     return jax.vmap(reach)(x + (to - x) * POINTS[1:-1])

@@ -9,10 +9,11 @@ import numpy as np
 from polariscope import scores as score_maps
 from polariscope.errors import InputError
 from polariscope.flow import losses, models
-from polariscope.flow.charts import masks
+from polariscope.flow.charts import declares, masks
 from polariscope.flow.losses._loss import Loss
 from polariscope.flow.models._model import Model
 from polariscope.flow.times import read_times
+from polariscope.scores.tempered import Tempered
 
 LARGEST_WEIGHT = 1e12
 """A start with a weight beyond this is at a pole of the score map, but for rounding."""
@@ -65,11 +66,21 @@ def read_problem(raw: Any, *, label: str = "problem", t: Any = None, log_t: Any 
         InputError: for unknown names, missing keys, wrong shapes, numbers that are not finite, times out of order;
             `NoStart` for logits at which the score map is not defined.
     """
+    return _named(raw, label, _given(t, log_t))
+
+
+def _given(t: Any, log_t: Any) -> np.ndarray | None:
+    """The times given as arguments, if any."""
+    return None if t is None and log_t is None else read_times({}, t, log_t)
+
+
+def _named(raw: Any, label: str, times: np.ndarray | None) -> Problem:
+    """A problem, with its name in what is wrong with it; ``times`` replace its own."""
     if not isinstance(raw, Mapping):
         raise InputError(label, got=type(raw).__name__, expected="an object with " + ", ".join(KEYS), fix="see docs")
     name = str(raw.get("name") or label)
     try:
-        return _read(raw, name, t, log_t)
+        return _read(raw, name, times)
     except InputError as problem:
         what = (
             problem.what if name == "problem" else f"{label if name == label else f'{label} ({name})'}: {problem.what}"
@@ -77,7 +88,7 @@ def read_problem(raw: Any, *, label: str = "problem", t: Any = None, log_t: Any 
         raise type(problem)(what, got=problem.got, expected=problem.expected, fix=problem.fix) from None
 
 
-def _read(raw: Mapping[str, Any], name: str, t: Any, log_t: Any) -> Problem:
+def _read(raw: Mapping[str, Any], name: str, times: np.ndarray | None) -> Problem:
     known = {"model": models.REGISTRY, "scores": score_maps.REGISTRY, "loss": losses.REGISTRY}
     for key, registry in known.items():  # a misspelt name is a better message than a missing key
         if key in raw and not callable(raw[key]):
@@ -97,7 +108,8 @@ def _read(raw: Mapping[str, Any], name: str, t: Any, log_t: Any) -> Problem:
             "where", got="a mask with a function of your own", expected="a registered score map", fix="leave it out"
         )
     _check_start(scores, model.logits(parameters), where)
-    return Problem(name, model, scores, loss, parameters, data, read_times(raw, t, log_t), where)
+    times = read_times(raw) if times is None else times
+    return Problem(name, model, scores, loss, parameters, data, times, where)
 
 
 def _refuse_missing(raw: Mapping[str, Any], wanted: Sequence[str]) -> None:
@@ -125,6 +137,8 @@ def _visible(raw: Any, n: int) -> np.ndarray:
 
 def _check_start(scores: Any, logits: np.ndarray, where: np.ndarray) -> None:
     """Refuses logits at a pole of f(a)/Σf(a), where no flow can start; a user's own function is not asked."""
+    if declares(scores, "shift_invariant") and not isinstance(scores, Tempered):
+        return  # no pole; but quotients by a temperature may overflow
     if isinstance(scores, score_maps.ScoreMap) and not (np.abs(scores(logits, where)) < LARGEST_WEIGHT).all():
         raise NoStart(
             "starting point",
@@ -218,5 +232,6 @@ def read_problems(raw: Any, *, t: Any = None, log_t: Any = None) -> list[Problem
     if isinstance(raw, Sequence) and not isinstance(raw, str):
         if not raw:
             raise InputError("problems", got="an empty list", expected="at least one problem", fix="add one")
-        return [read_problem(one, label=f"problem {i}", t=t, log_t=log_t) for i, one in enumerate(raw)]
+        times = _given(t, log_t)
+        return [_named(one, f"problem {i}", times) for i, one in enumerate(raw)]
     return [read_problem(raw, t=t, log_t=log_t)]

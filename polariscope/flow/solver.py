@@ -3,13 +3,15 @@
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
 from polariscope.errors import InputError
 from polariscope.flow import path_engine, time_engine
+from polariscope.flow.chunks import Chunk
 from polariscope.flow.compiling import by_kind
 from polariscope.flow.problem import Problem, read_problems
 from polariscope.flow.result import Result
@@ -59,35 +61,56 @@ def solve_many(
         raise InputError("rtol", got=repr(rtol), expected="1e-13 to 1e-2", fix="try 1e-9")
     read = read_problems(list(problems), t=t, log_t=log_t)
     results: dict[int, Result] = {}
-    telling = Lock()
+    telling, devices = Lock(), count()
 
-    def solve_group(group: tuple[Any, list[int]]) -> None:
-        engine, members = group
-        with jax.enable_x64(True):
-            for place, result in engine.solve_group([read[i] for i in members], rtol):
-                with telling:
-                    results[members[place]] = result
-                    if progress is not None:
-                        progress(len(results), len(read), result.name)
+    def solve_one(job: Job) -> None:
+        device = jax.devices()[next(devices) % jax.device_count()]
+        with jax.enable_x64(True), jax.default_device(device):
+            found = job.engine.solve_chunk([read[i] for i in job.members], job.chunk, rtol)
+        for place, result in zip(job.members, found, strict=True):
+            with telling:
+                results[place] = result
+                if progress is not None:
+                    progress(len(results), len(read), result.name)
 
-    groups = _groups(read)
-    if len(groups) == 1:
-        solve_group(groups[0])
-    else:  # groups share nothing, and compiling them takes longer than solving them
-        with ThreadPoolExecutor(max_workers=min(len(groups), os.cpu_count() or 1)) as pool:
-            for done in [pool.submit(solve_group, group) for group in groups]:
-                done.result()
+    first, more = _jobs(read)
+    for jobs in (first, more):  # the first of each group compiles what the others use
+        _side_by_side(solve_one, jobs)
     return [results[i] for i in range(len(read))]
 
 
-def _groups(problems: Sequence[Problem]) -> list[tuple[Any, list[int]]]:
-    """Indices of problems that share an engine and a compilation."""
+class Job(NamedTuple):
+    """One chunk of flows; ``members`` are their places among all problems."""
+
+    engine: Any
+    members: list[int]
+    chunk: Chunk
+
+
+def _jobs(problems: Sequence[Problem]) -> tuple[list[Job], list[Job]]:
+    """The first chunk of every group of problems that share an engine and a compilation, and all the others."""
     groups: dict[Any, tuple[Any, list[int]]] = {}
     for index, problem in enumerate(problems):
         engine = next(e for e in ENGINES if e.serves(problem))
         groups.setdefault((engine.__name__, engine.group_key(problem)), (engine, []))[1].append(index)
-    return [
-        (engine, [members[i] for i in part])
-        for engine, members in groups.values()
-        for part in by_kind([problems[i].scores for i in members])
-    ]
+    first, more = [], []
+    for engine, members in groups.values():
+        for part in by_kind([problems[i].scores for i in members]):
+            group = [members[i] for i in part]
+            chunks = engine.chunks([problems[i] for i in group])
+            jobs = [Job(engine, [group[i] for i in chunk.members], chunk) for chunk in chunks]
+            first.append(jobs[0])
+            more += jobs[1:]
+    return first, more
+
+
+def _side_by_side(solve: Callable[[Job], None], jobs: Sequence[Job]) -> None:
+    """All jobs, on as many threads as there are processors; they share nothing."""
+    workers = min(len(jobs), max(os.cpu_count() or 1, jax.device_count()))
+    if workers < 2:
+        for job in jobs:
+            solve(job)
+        return
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        for done in [pool.submit(solve, job) for job in jobs]:
+            done.result()

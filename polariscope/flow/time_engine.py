@@ -1,6 +1,6 @@
 """The engine for every loss and model: ordinary time, batches of flows of one kind and shape."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -8,10 +8,10 @@ import jax
 import numpy as np
 
 from polariscope.errors import InputError
-from polariscope.flow.batch import PLAN, Batch, batch_of
+from polariscope.flow.batch import LARGEST_IMPLICIT, PLAN, Batch, batch_of
 from polariscope.flow.charts import Charts, declares_distribution
 from polariscope.flow.checks import check_path
-from polariscope.flow.compiling import FEW
+from polariscope.flow.chunks import Chunk, in_chunks
 from polariscope.flow.ordinary_time import Observed
 from polariscope.flow.problem import Problem
 from polariscope.flow.result import Path, Result, blanked, result_from
@@ -22,6 +22,8 @@ LOOKS = 48
 """Times between 0 and the last at which the path is looked at, beside those asked for."""
 TOGETHER = 64
 """Flows in one batch."""
+STATES, MATRICES = 64, 8
+"""Arrays of the size of a state that a step holds, and of matrices that an implicit one does."""
 LAST = 690.0
 
 
@@ -47,22 +49,29 @@ def group_key(problem: Problem) -> tuple[Any, ...]:
     return problem.model, problem.loss, tuple((key, value.shape) for key, value in arrays.items())
 
 
-def solve_group(problems: Sequence[Problem], rtol: float) -> Iterator[tuple[int, Result]]:
-    """Results of problems with one `group_key`, each with its place in the list."""
+def chunks(problems: Sequence[Problem]) -> list[Chunk]:
+    """Problems with one `group_key`, in chunks."""
+    state = sum(problems[0].parameters[name].size for name in ("V", *problems[0].model.trained))
+    matrix = state**2 if state <= LARGEST_IMPLICIT else 0
     charts = Charts.of(p.scores for p in problems)
-    size = min(1 << (len(problems) - 1).bit_length(), TOGETHER) if len(problems) > FEW else len(problems)
-    for first in range(0, len(problems), size):
-        members = list(problems[first : first + size])
-        batch = batch_of(members, charts, INTERNAL * rtol, size)
-        times, seen, ends = _run(batch)
-        for i, problem in enumerate(members):
-            yield first + i, _result(problem, batch, i, times[i], [_row(one, i) for one in seen], ends[i], rtol)
+    every = range(len(problems))
+    return in_chunks(every, TOGETHER, 8 * (STATES * state + MATRICES * matrix), charts, len(problems[0].where))
+
+
+def solve_chunk(problems: Sequence[Problem], chunk: Chunk, rtol: float) -> list[Result]:
+    """Results of the problems of one chunk."""
+    batch = batch_of(problems, INTERNAL * rtol, chunk)
+    times, seen, ends = _run(batch)
+    return [
+        _result(problem, batch, i, times[i], [_row(one, i) for one in seen], ends[i], rtol)
+        for i, problem in enumerate(problems)
+    ]
 
 
 def end_state(problem: Problem, rtol: float) -> Mapping[str, np.ndarray]:
     """The trained parameters by name at the last time of a problem, or where it has stopped moving."""
     with jax.enable_x64(True):
-        batch = batch_of([problem], Charts.of([problem.scores]), rtol, 1)
+        batch = batch_of([problem], rtol, Chunk([0], 1, False, Charts.of([problem.scores]), len(problem.where)))
         _run(batch)
     return {name: np.asarray(value)[0] for name, value in batch.y.items()}
 

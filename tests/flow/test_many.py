@@ -5,17 +5,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polariscope import flow
-from polariscope.flow import path_engine
+from polariscope.flow import following
 
 LOG_T = np.geomspace(0.1, 1e6, 25)
 
 
 def test_fifty_flows_from_one_compilation():
     problems = [flow.preset("logistic", n=8, seed=seed) for seed in range(50)]
-    before = path_engine._many._cache_size()
+    before = following._integrate._cache_size()
     seen = []
     results = flow.solve_many(problems, log_t=LOG_T, progress=lambda *told: seen.append(told))
-    assert path_engine._many._cache_size() - before <= 1
+    assert following._integrate._cache_size() - before <= 1
     assert [name for _, _, name in seen] == [p["name"] for p in problems]
     assert seen[-1][:2] == (50, 50)
     for index in (0, 17, 49):
