@@ -19,7 +19,10 @@ def run(context: typer.Context, source: Path, output: Path, *, as_json: bool) ->
     Raises InputError for a bad file, options that do not go with it, and a folder that holds something else.
     """
     _refuse_others(context)
+    import pandas as pd
+
     from polariscope import flow, report
+    from polariscope.flow.grid_folder import CELLS
     from polariscope.flow.grid_spec import read_spec
 
     spec = read_spec(source)
@@ -27,7 +30,7 @@ def run(context: typer.Context, source: Path, output: Path, *, as_json: bool) ->
         rows = flow.grid(spec, output, progress)
     report.draw_grid(output)
     report.write([output], output / "grid.html")
-    cells = flow.grid_summary(rows)
+    cells = pd.read_parquet(output / CELLS)
     last = rows[rows.log_t == rows.log_t.max()]
     statuses = {str(name): int(count) for name, count in last.status.value_counts().items()}
     axes = list(spec.axes)

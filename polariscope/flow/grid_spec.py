@@ -38,9 +38,9 @@ class Cell(BaseModel):
     model: Literal["value", "tied"] = "value"
     n: int = Field(8, ge=1, le=10_000)
     d: int | None = Field(None, ge=1, le=10_000)
-    scale: float = Field(0.1, gt=0)
-    target_norm: float = Field(1.0, gt=0)
-    temperature: float = Field(1.0, gt=0)
+    scale: float = Field(0.1, ge=1e-100, le=1e100)  # squares of these are numbers
+    target_norm: float = Field(1.0, ge=1e-90, le=1e90)
+    temperature: float = Field(1.0, ge=1e-100, le=1e100)
     condition_number: float | None = Field(None, ge=1)
 
     @model_validator(mode="after")
@@ -177,7 +177,8 @@ def read_spec(source: Any) -> GridSpec:
         source = read_yaml(Path(source))
     if not isinstance(source, Mapping) or not all(isinstance(key, str) for key in source):
         expected = f"a mapping with {', '.join(GridSpec.model_fields)}"
-        raise InputError("phase diagram", got=type(source).__name__, expected=expected, fix="see docs")
+        fix = "write axes: {n: [2, 4]} and t: 100"
+        raise InputError("phase diagram", got=type(source).__name__, expected=expected, fix=fix)
     return GridSpec(**source)
 
 
@@ -191,7 +192,7 @@ def _values(name: Any, raw: Any) -> tuple[Any, ...]:
         except (ValidationError, TypeError) as problem:
             if isinstance(problem, ValidationError):
                 raise as_input_error(problem, f"{name} setting", ("from", "to", "count", "spacing")) from None
-            raise InputError(f"axis {name}", got=repr(raw)[:80], expected="from, to, count", fix="see docs") from None
+            raise InputError(f"axis {name}", got=repr(raw)[:80], expected="from, to, count", fix="use these") from None
         raw = [round(value) for value in raw] if name in _WHOLE else raw
     if not isinstance(raw, list) or not raw or None in raw:
         expected = "a list of values, or from, to, count and spacing"

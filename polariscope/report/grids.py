@@ -8,9 +8,18 @@ import vl_convert
 from polariscope.files import SETTINGS, read_json, write_bytes
 from polariscope.report._page import Section, Table
 from polariscope.report.figures import grids
+from polariscope.report.figures.grid_marks import AXES
 
 CELLS = "cells.parquet"
 PICTURE = "grid.png"
+NAMES = {
+    "n": "n =",
+    "d": "d =",
+    "scale": "scale",
+    "target_norm": "‖β*‖ =",
+    "temperature": "temperature",
+    "condition_number": "κ =",
+}
 
 
 def grid(folder: Path) -> list[Section]:
@@ -30,7 +39,7 @@ def grid(folder: Path) -> list[Section]:
             anchor=f"grid-{folder.name}",
             title=f"Phase diagram: {options['name']}",
             paragraphs=[
-                ("What varies.", f"{' and '.join(grids.AXES[name] for name in axes)}; {seeds} seeds a cell."),
+                ("What varies.", f"{' and '.join(AXES[name] for name in axes)}; {seeds} seeds a cell."),
                 ("What stays.", f"{_fixed(options)}."),
             ],
             figures=grids.figures(cells, axes),
@@ -42,10 +51,7 @@ def grid(folder: Path) -> list[Section]:
 def draw_grid(folder: Path) -> Path:
     """Draw the finished phase diagram of a folder into it, as ``grid.png`` on white; the path of the picture."""
     options, cells = _read(folder)
-    seeds, log_t = cells.seeds.iloc[0], cells.log_t.max()
-    subtitle = f"{_fixed(options)}; {seeds} seeds a cell; log t = {log_t:.4g}"
-    if (cells.reached < cells.seeds).any():
-        subtitle += f"; {grids.UNFINISHED}: some seeds did not get there"
+    subtitle = f"{_fixed(options)}; {cells.seeds.iloc[0]} seeds a cell{_time(options)}"
     spec = grids.picture(cells, list(options["axes"]), options["name"], subtitle)
     write_bytes(folder / PICTURE, vl_convert.vegalite_to_png(spec, scale=2))
     return folder / PICTURE
@@ -58,5 +64,15 @@ def _read(folder: Path) -> tuple[dict, pd.DataFrame]:
 def _fixed(options: dict) -> str:
     """What does not vary, in words; the loss, the score map and n also where they were left out."""
     shown = {"loss": "logistic", "scores": "softmax", "n": 8} | options["fixed"]
-    words = (f"{name.replace('_', ' ')} {value}" for name, value in shown.items() if name not in options["axes"])
-    return ", ".join(words)
+    return ", ".join(
+        f"{value} {name}" if name in ("loss", "model") else value if name == "scores" else f"{NAMES[name]} {value:.4g}"
+        for name, value in shown.items()
+        if name not in options["axes"]
+    )
+
+
+def _time(options: dict) -> str:
+    """The last time, where the picture shows that one only."""
+    key = "t" if options["t"] else "log_t"
+    one = len(options["axes"]) == 2 or len(options[key]) == 1
+    return f"; {key.replace('_', ' ')} = {options[key][-1]:.4g}" if one else ""
