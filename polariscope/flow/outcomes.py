@@ -120,7 +120,7 @@ def visible_leader(problem: Problem, values: np.ndarray, tolerance: float = 0.0)
 
 
 def _bracket(problem: Problem, result: Result, winner: int) -> tuple[float, float]:
-    """The last look at which the winner does not lead, -inf for the start, and the next; -inf twice if it always leads."""
+    """The last look at which the winner does not lead (-inf: the start) and the next; -inf twice if it always leads."""
     behind = np.flatnonzero(_lead(np.vstack([start_weights(problem), result.s]), winner) <= 0)
     if len(behind) == 0:
         return -np.inf, -np.inf
