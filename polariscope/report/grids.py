@@ -5,6 +5,7 @@ from pathlib import Path
 import pandas as pd
 import vl_convert
 
+from polariscope.errors import InputError
 from polariscope.files import SETTINGS, read_json, write_bytes
 from polariscope.report._page import Section, Table
 from polariscope.report.figures import grids
@@ -48,8 +49,12 @@ def grid(folder: Path) -> list[Section]:
     ]
 
 
-def draw_grid(folder: Path) -> Path:
-    """Draw the finished phase diagram of a folder into it, as ``grid.png`` on white; the path of the picture."""
+def draw_grid(folder: Path | str) -> Path:
+    """Draw the finished phase diagram of a folder into it, as ``grid.png`` on white; the path of the picture.
+
+    Raises InputError for a folder without a finished phase diagram.
+    """
+    folder = Path(folder)
     options, cells = _read(folder)
     subtitle = f"{_fixed(options)}; {cells.seeds.iloc[0]} seeds a cell{_time(options)}"
     spec = grids.picture(cells, list(options["axes"]), options["name"], subtitle)
@@ -58,7 +63,11 @@ def draw_grid(folder: Path) -> Path:
 
 
 def _read(folder: Path) -> tuple[dict, pd.DataFrame]:
-    return read_json(folder / SETTINGS)["options"], pd.read_parquet(folder / CELLS)
+    settings = read_json(folder / SETTINGS)
+    if not isinstance(settings, dict) or settings.get("kind") != "grid" or not (folder / CELLS).is_file():
+        expected = "the folder of a finished phase diagram"
+        raise InputError("phase diagram", got=str(folder), expected=expected, fix="run polariscope flow --grid again")
+    return settings["options"], pd.read_parquet(folder / CELLS)
 
 
 def _fixed(options: dict) -> str:

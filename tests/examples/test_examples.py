@@ -62,7 +62,7 @@ def test_phase_diagram(tmp_path, monkeypatch, capsys):
 def test_the_example_spec_can_be_read():
     from polariscope.flow.grid_spec import read_spec
 
-    assert len(read_spec(EXAMPLES / "phase_diagram.yaml").cells) == 30
+    assert len(read_spec(EXAMPLES / "phase_diagram.yaml").cells) == 24
 
 
 def test_readme_figure(tmp_path, monkeypatch, capsys):

@@ -136,5 +136,9 @@ def test_an_unfinished_folder_is_no_result(tmp_path):
     whole = GridFolder.open(tmp_path / "h", read_spec(LINE))
     whole.finish(made_up(LINE), flow.grid_summary(made_up(LINE)))
     (whole.path / "cells.parquet").unlink()
-    with pytest.raises(InputError, match="incomplete or damaged"):
+    with pytest.raises(InputError):
         report.write([whole.path], tmp_path / "r.html")
+    for unfinished in (folder, whole.path, str(tmp_path / "none")):
+        with pytest.raises(InputError):
+            report.draw_grid(unfinished)
+    assert not (tmp_path / "r.html").exists()
