@@ -13,7 +13,7 @@ from polariscope import scores as score_maps
 from polariscope.flow.charts import declares_distribution
 from polariscope.flow.grid_cells import LEADERS, NO_START, grid_summary
 from polariscope.flow.grid_folder import GridFolder
-from polariscope.flow.grid_spec import Cell, GridSpec, read_spec
+from polariscope.flow.grid_spec import MOST_NUMBERS, Cell, GridSpec, read_spec
 from polariscope.flow.outcomes import winner_of
 from polariscope.flow.problem import NoStart, Problem, read_problem
 from polariscope.flow.result import Result
@@ -22,8 +22,8 @@ from polariscope.flow.winners import initial_leaders
 
 CHUNK = 64
 """Flows that are solved, and saved, at a time, unless V0 is large."""
-MOST_NUMBERS = 4_000_000
-"""Entries of all V0 of such a portion."""
+MOST_MAPS = 16
+"""Score maps in such a portion: each makes the program that is compiled longer."""
 _TYPES = {
     "seed": "int64",
     "status": "str",
@@ -107,7 +107,8 @@ def grid(spec: Any, folder: Path | str | None = None, progress: Progress | None 
 def _chunks(spec: GridSpec) -> list[list[Job]]:
     """All flows, in portions of one shape and about `CHUNK`, which do not depend on the order of the axes.
 
-    A program is compiled for a list of score maps. So every portion holds all score maps of its shape, in one order.
+    A program is compiled for a list of score maps. So every portion holds all score maps of its shape, in one order, up
+    to `MOST_MAPS`.
     """
     jobs = [
         Job(i * len(spec.seeds) + k, cell, seed, {name: getattr(cell, name) for name in spec.axes})
@@ -115,20 +116,21 @@ def _chunks(spec: GridSpec) -> list[list[Job]]:
         for k, seed in enumerate(spec.seeds)
     ]
     chunks = []
-    jobs.sort(key=lambda job: (str(job.cell.shape), _free(job.cell), job.seed, _maps(job.cell)))
-    for _, group in groupby(jobs, key=lambda job: job.cell.shape):
+    ranks = {maps: rank for rank, maps in enumerate(sorted({_maps(job.cell) for job in jobs}))}
+
+    def program(job: Job) -> tuple[str, int]:
+        return str(job.cell.shape), ranks[_maps(job.cell)] // MOST_MAPS
+
+    jobs.sort(key=lambda job: (program(job), _free(job.cell), job.seed, _maps(job.cell)))
+    for _, group in groupby(jobs, key=program):
         members = list(group)
         maps = len({_maps(job.cell) for job in members})
         blocks = [members[first : first + maps] for first in range(0, len(members), maps)]
-        size = min(CHUNK, MOST_NUMBERS // _entries(members[0].cell))
+        size = min(CHUNK, MOST_NUMBERS // members[0].cell.entries)
         count = -(-len(members) // max(size, maps))
         for part in np.array_split(np.arange(len(blocks)), count):
             chunks.append([job for block in part for job in blocks[block]])
     return chunks
-
-
-def _entries(cell: Cell) -> int:
-    return cell.n * (cell.d or cell.n)
 
 
 def _maps(cell: Cell) -> tuple[str, float]:

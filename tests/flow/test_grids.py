@@ -134,6 +134,12 @@ def test_portions_of_other_sizes_give_the_same_numbers(tables, monkeypatch):
     for name in ("max_s", "normalized_entropy", "log_objective"):
         np.testing.assert_allclose(other[name], tables["square"][name], rtol=0, atol=1e-9)
     pd.testing.assert_series_equal(other.winner, tables["square"].winner)
+    monkeypatch.setattr(grids, "MOST_MAPS", 1)
+    split = grids._chunks(read_spec(SQUARE))
+    assert sorted(job.place for chunk in split for job in chunk) == list(range(20))
+    assert {frozenset(job.cell.scores for job in chunk) for chunk in split} == {
+        frozenset([m]) for m in ("softmax", "relu")
+    }
 
 
 def contents(folder):
