@@ -1,6 +1,7 @@
 """A phase diagram as a section of the page, and as a page and a picture beside its tables."""
 
 from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 import vl_convert
@@ -38,12 +39,12 @@ def grid(folder: Path) -> list[Section]:
     return [
         Section(
             anchor=f"grid-{folder.name}",
-            title=f"Phase diagram: {options['name']}",
+            title=f"Phase diagram: {options['name']}" if options["name"] else "Phase diagram",
             paragraphs=[
                 ("What varies.", f"{' and '.join(AXES[name] for name in axes)}; {seeds} seeds a cell."),
                 ("What stays.", f"{_fixed(options)}."),
             ],
-            figures=grids.figures(cells, axes),
+            figures=grids.figures(cells, axes, _clock(options)),
             tables=[Table("How the flows ended", ("status", "flows", "share"), rows)],
         )
     ]
@@ -57,7 +58,8 @@ def draw_grid(folder: Path | str) -> Path:
     folder = Path(folder)
     options, cells = _read(folder)
     subtitle = f"{_fixed(options)}; {cells.seeds.iloc[0]} seeds a cell{_time(options)}"
-    spec = grids.picture(cells, list(options["axes"]), options["name"], subtitle)
+    title = options["name"] or "Phase diagram"
+    spec = grids.picture(cells, list(options["axes"]), title, subtitle, _clock(options))
     write_bytes(folder / PICTURE, vl_convert.vegalite_to_png(spec, scale=2))
     return folder / PICTURE
 
@@ -80,8 +82,13 @@ def _fixed(options: dict) -> str:
     )
 
 
+def _clock(options: dict) -> Literal["t", "log_t"]:
+    """In what the times were asked for."""
+    return "t" if options["t"] else "log_t"
+
+
 def _time(options: dict) -> str:
     """The last time, where the picture shows that one only."""
-    key = "t" if options["t"] else "log_t"
+    key = _clock(options)
     one = len(options["axes"]) == 2 or len(options[key]) == 1
     return f"; {key.replace('_', ' ')} = {options[key][-1]:.4g}" if one else ""

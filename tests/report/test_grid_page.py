@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -74,6 +75,21 @@ def test_the_page_draws_every_cell_without_errors(folder, browser, tmp_path, wid
         assert "The last of 2 times is drawn" in said
         cells = page.locator("section table td").all_text_contents()
         assert cells == ["ok", "42", "87.5 %", "kink", "6", "12.5 %"]
+    else:
+        assert page.locator("section h2").first.text_content() == "Phase diagram"
+    page.close()
+
+
+def test_folders_of_one_name_have_sections_and_charts_of_their_own(folder, browser, tmp_path):
+    (tmp_path / "copies").mkdir()
+    other = shutil.copytree(folder, tmp_path / "copies" / folder.name)
+    page, heard, _ = opened(browser, report.write([folder, other, other], tmp_path / "grid.html"), 1200)
+    assert heard == []
+    ids = [section.get_attribute("id") for section in page.locator("section[id]").all()]
+    assert len([name for name in ids if name.startswith(f"grid-{folder.name}")]) == len(set(ids)) == 3
+    names = list(json.loads(page.locator("#specs").text_content()))
+    assert len(names) == 6
+    assert all(page.locator(f"#{name} svg.marks").count() == 1 for name in names)
     page.close()
 
 
@@ -101,11 +117,15 @@ def test_what_is_drawn_is_the_summary_at_the_last_time():
 def test_over_one_axis_every_time_has_a_line_and_many_times_are_thinned():
     cells = flow.grid_summary(made_up(LINE))
     (rows,) = grids.figures(cells, ["n"])[0].spec()["datasets"].values()
-    assert {(row["n"], row["time"]) for row in rows} == set(itertools.product((2, 4, 8), "123"))
+    assert {(row["n"], row["time"]) for row in rows} == set(
+        itertools.product((2, 4, 8), ("log t = 1", "log t = 2", "log t = 3"))
+    )
+    (rows,) = grids.figures(cells, ["n"], "t")[0].spec()["datasets"].values()
+    assert {row["time"] for row in rows} == {"t = 2.718", "t = 7.389", "t = 20.09"}
     many = flow.grid_summary(made_up(LINE | {"log_t": list(range(1, 31))}))
     figure = grids.figures(many, ["n"])[0]
     (rows,) = figure.spec()["datasets"].values()
-    times = {float(row["time"]) for row in rows}
+    times = {float(row["time"].removeprefix("log t = ")) for row in rows}
     assert len(times) == grids.MOST_TIMES
     assert {1, 30} <= times
     assert f"{grids.MOST_TIMES} of 30 times are drawn" in figure.caption

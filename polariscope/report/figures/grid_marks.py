@@ -25,6 +25,8 @@ MOST_NUMBERS = 12
 """Columns up to which the cells carry their numbers."""
 LONG = 6
 """Letters from which on words under an axis are slanted."""
+APART = 0.7
+"""Share of an axis that stays free between the places at which several times stand side by side."""
 DARK, LIGHT = "#111111", "#ffffff"
 _FORM = "datum.value < 1e-3 || datum.value >= 1e6 ? '.3~e' : '.4~r'"
 _SHORT = f"isNumber(datum.value) ? format(datum.value, {_FORM}) : datum.value"
@@ -70,20 +72,26 @@ def _tooltip(cells: pd.DataFrame, axes: Sequence[str]) -> list[Any]:
     return [
         *tips,
         alt.Tooltip("ties:Q", title="ties", format=".3f"),
-        alt.Tooltip("time:N", title="log t"),
+        alt.Tooltip("time:N", title="time"),
         alt.Tooltip("statuses:N", title="seeds by status"),
     ]
 
 
-def _ordinal(channel: Any, cells: pd.DataFrame, name: str, *, rising: bool = False, **axis: Any) -> Any:
-    """An axis with one place for each value: numbers in order, words as they came, from the left or from the top."""
+def _ordinal(
+    channel: Any, cells: pd.DataFrame, name: str, *, rising: bool = False, free: float | None = None, **axis: Any
+) -> Any:
+    """An axis with one place for each value: numbers in order, words as they came, from the left or from the top.
+
+    ``free`` is the share of it that is left between places, if they have a width.
+    """
     values = list(dict.fromkeys(cells[name].tolist()))
     words = isinstance(values[0], str)
     ordered = values if words else sorted(values, reverse=rising)
     slant = -35 if words and channel is alt.X and max(map(len, values)) > LONG else 0
     looks = {"ticks": False, "domain": False, "grid": False, "labelOverlap": not words, "labelLimit": 160} | axis
     shown = alt.Axis(labelAngle=slant, labelExpr=_SHORT, **looks)
-    return channel(f"{name}:O", title=AXES[name], axis=shown).scale(domain=ordered)
+    room = {} if free is None else {"paddingInner": free, "paddingOuter": free / 2}
+    return channel(f"{name}:O", title=AXES[name], axis=shown).scale(domain=ordered, **room)
 
 
 def _map(cells: pd.DataFrame, axes: Sequence[str], panel: Panel, gradient: int) -> Any:
@@ -109,8 +117,11 @@ def _map(cells: pd.DataFrame, axes: Sequence[str], panel: Panel, gradient: int) 
 def _line(cells: pd.DataFrame, axis: str, panel: Panel) -> Any:
     """Means over one axis with their intervals, joined where the axis has an order; one line for every time."""
     y = alt.Y(f"{panel.column}:Q", title=panel.title).scale(domain=[0, _top(cells, panel)])
-    x = _ordinal(alt.X, cells, axis, labelPadding=8)
+    several = cells.time.nunique() > 1
+    x = _ordinal(alt.X, cells, axis, free=APART if several else None, labelPadding=8)
     base = alt.Chart(cells).encode(x=x, tooltip=_tooltip(cells, [axis]), color=_times(cells))
+    if several:  # side by side, so that none hides another
+        base = base.encode(xOffset=alt.XOffset("time:O", sort=None))
     low, high = f"{panel.column}_low", f"{panel.column}_high"
     intervals = base.transform_filter(f"isValid(datum['{low}'])").mark_rule(opacity=0.5, strokeWidth=2)
     chart = intervals.encode(y=alt.Y(f"{low}:Q", title=panel.title), y2=f"{high}:Q")
@@ -128,4 +139,4 @@ def _times(cells: pd.DataFrame) -> Any:
     if len(times) == 1:
         return alt.value(COLOURS[0])
     scheme = alt.SchemeParams(name="viridis", extent=[0.85, 0.1])
-    return alt.Color("time:O", title="log t", sort=None).scale(scheme=scheme, domain=times).legend(symbolOpacity=1)
+    return alt.Color("time:O", title=None, sort=None).scale(scheme=scheme, domain=times).legend(symbolOpacity=1)

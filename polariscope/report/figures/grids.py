@@ -1,7 +1,7 @@
 """Charts of phase diagrams: mean entropy and who wins, over one or two axes."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 import numpy as np
@@ -14,6 +14,8 @@ from polariscope.report.figures.grid_marks import Panel, drawn
 FEWER = "×"
 MOST_TIMES = 6
 """Lines over one axis."""
+Clock = Literal["t", "log_t"]
+"""In what times are written."""
 
 
 def panels(cells: pd.DataFrame) -> list[Panel]:
@@ -38,12 +40,13 @@ def panels(cells: pd.DataFrame) -> list[Panel]:
     ]
 
 
-def figures(cells: pd.DataFrame, axes: Sequence[str]) -> list[Figure]:
+def figures(cells: pd.DataFrame, axes: Sequence[str], clock: Clock = "log_t") -> list[Figure]:
     """Charts of a phase diagram for the page; ``cells`` as `flow.grid_summary` gives them.
 
-    Over one axis a line for every time (the last and some others, if they are many), over two the last time.
+    Over one axis a line for every time (the last and some others, if they are many), over two the last time; ``clock``
+    says in what times are written.
     """
-    shown = _shown(cells, axes)
+    shown = _shown(cells, axes, clock)
     notes = _notes(cells, shown)
     return [
         Figure(
@@ -56,9 +59,11 @@ def figures(cells: pd.DataFrame, axes: Sequence[str]) -> list[Figure]:
     ]
 
 
-def picture(cells: pd.DataFrame, axes: Sequence[str], title: str, subtitle: str) -> dict[str, Any]:
+def picture(
+    cells: pd.DataFrame, axes: Sequence[str], title: str, subtitle: str, clock: Clock = "log_t"
+) -> dict[str, Any]:
     """All charts of a phase diagram beside each other, as a Vega-Lite specification for a white page."""
-    shown = _shown(cells, axes)
+    shown = _shown(cells, axes, clock)
     width = max(240, min(46 * shown[axes[0]].nunique(), 560)) if len(axes) == 2 else 340
     height = _height(shown, axes)
     if (shown.mark != "").any():
@@ -86,7 +91,7 @@ def _replaced(value: Any, words: Mapping[str, str]) -> Any:
     return words.get(value, value) if isinstance(value, str) else value
 
 
-def _shown(cells: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
+def _shown(cells: pd.DataFrame, axes: Sequence[str], clock: Clock) -> pd.DataFrame:
     """The cells at the times that are drawn, with what the charts say in words."""
     times = sorted(cells.log_t.unique())
     count = 1 if len(axes) == 2 else min(len(times), MOST_TIMES)
@@ -102,8 +107,12 @@ def _shown(cells: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
         for row in counts.to_dict("records")
     ]
     return last.drop(columns=[*statuses, "log_t"]).assign(
-        statuses=words, mark=np.where(fewer, f" {FEWER}", ""), time=[f"{log_t:.4g}" for log_t in last.log_t]
+        statuses=words, mark=np.where(fewer, f" {FEWER}", ""), time=[_said(log_t, clock) for log_t in last.log_t]
     )
+
+
+def _said(log_t: float, clock: Clock) -> str:
+    return f"t = {np.exp(log_t):.4g}" if clock == "t" else f"log t = {log_t:.4g}"
 
 
 def _notes(cells: pd.DataFrame, shown: pd.DataFrame) -> str:
