@@ -1,6 +1,8 @@
 """``polariscope flow --grid``: the folder, the table, exit codes."""
 
 import json
+import subprocess
+import sys
 
 import pandas as pd
 import pytest
@@ -40,6 +42,7 @@ def test_a_folder_with_tables_picture_and_page(tmp_path, spec, capsys):
     lines = {line.split()[0]: line.split()[1:] for line in said.splitlines() if line[:1].isdigit()}
     for temperature in (1.0, 2.0):
         assert lines[f"{temperature:g}"] == [f"{last[temperature, scale]:.3f}" for scale in (0.1, 1.0)]
+    assert "mean normalized entropy at t = 100" in said
     assert "12 flows: 12 ok" in said
     before = {name: (out / name).read_bytes() for name in ("grid.parquet", "cells.parquet")}
     assert run("--grid", spec, "-o", out, "--json") == 0
@@ -57,13 +60,41 @@ def test_flows_that_do_not_get_there_give_exit_code_1(tmp_path, spec, capsys):
     assert (tmp_path / "out" / "settings.json").exists()
 
 
+CHILD = """
+import sys
+import jax
+import jax.numpy as jnp
+from polariscope import flow
+from polariscope.cli import main
+
+def busy(*_):
+    step = lambda v: (v[0] + 1, jnp.sin(v[1] @ v[1]))
+    flow.found = jax.jit(lambda x: jax.lax.while_loop(lambda v: v[0] < 10**8, step, (0, x)))(jnp.eye(200))
+    raise KeyboardInterrupt
+
+flow.grid = busy
+main(["flow", "--grid", *sys.argv[1:]])
+"""
+
+
+def test_an_interrupt_ends_the_command_at_once(tmp_path, spec):
+    """Also while JAX still computes in the background, for an hour here."""
+    ended = subprocess.run(
+        [sys.executable, "-c", CHILD, spec, "-o", tmp_path / "out"], capture_output=True, text=True, timeout=200
+    )
+    assert ended.returncode == 130
+    assert "interrupted" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("axes: {n: [2, 4]}", "exactly one of t and log_t"),
         ("axes: {m: [2, 4]}\nt: 1", "unknown axis"),
-        ("axes: {n: [2, 4]}\nn: 3\nt: 1", "unknown grid setting n"),
-        ("axes: {n: [2, 4]}\nt: 1\nt: 2", "key t"),
+        ("axes: {n: [2, 4]}\nn: 3\nt: 1", "unknown grid setting"),
+        ("axis: {n: [2, 4]}\nt: 1", "did you mean 'axes'"),
+        ("axes: {n: [2, 4]}\nt: 1\nt: 2", "error: key t"),
         ("- 1\n- 2", "a mapping with name, axes"),
         ("words", "a mapping with name, axes"),
         ("", "a mapping with name, axes"),

@@ -90,7 +90,7 @@ def _ordinal(
     slant = -35 if words and channel is alt.X and max(map(len, values)) > LONG else 0
     looks = {"ticks": False, "domain": False, "grid": False, "labelOverlap": not words, "labelLimit": 160} | axis
     shown = alt.Axis(labelAngle=slant, labelExpr=_SHORT, **looks)
-    room = {} if free is None else {"paddingInner": free, "paddingOuter": free / 2}
+    room: dict[str, Any] = {} if free is None else {"paddingInner": free, "paddingOuter": free / 2}
     return channel(f"{name}:O", title=AXES[name], axis=shown).scale(domain=ordered, **room)
 
 
