@@ -1,5 +1,6 @@
 """What pydantic refuses, as the package's one error."""
 
+import re
 from collections.abc import Iterable
 
 from pydantic import ValidationError
@@ -26,4 +27,5 @@ def as_input_error(problem: ValidationError, kind: str, known: Iterable[str]) ->
     if first["type"] == "missing":
         return InputError(f"{kind} {name}", got="nothing", expected="a value", fix=f"give {name}")
     expected = first["msg"].removeprefix("Input should be ").removeprefix("a valid ")
+    expected = re.sub(r"\d[\d.]{12,}", lambda digits: f"{float(digits[0]):g}", expected)  # 1e-100 without its zeros
     return InputError(f"{kind} {name}", got=repr(first["input"])[:200], expected=expected, fix="give another value")

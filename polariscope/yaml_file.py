@@ -33,6 +33,8 @@ def read_yaml(path: Path) -> Any:
     """Read a YAML file (JSON is YAML too). Raises InputError if it is missing, not UTF-8 text or not YAML."""
     try:
         return yaml.load(Path(path).read_text(encoding="utf-8-sig"), Loader=_Loader)
+    except InputError:
+        raise
     except OSError as problem:
         raise InputError(
             "input file", got=f"{path} ({problem.strerror})", expected="a readable YAML file", fix="check the path"

@@ -1,5 +1,6 @@
 """The command line: one file per verb, heavy imports inside the verb."""
 
+import os
 import signal
 import sys
 
@@ -40,7 +41,16 @@ def main(arguments: list[str] | None = None) -> None:
     except SystemExit as end:
         if end.code == INTERRUPTED:
             errors.print("interrupted; nothing was half-written")
+        if end.code in (INTERRUPTED, TERMINATED) and "jax" in sys.modules:
+            _leave(end.code)
         raise
+
+
+def _leave(code: int) -> None:
+    """Exit without taking the interpreter down: JAX's threads may still compute, and would crash without it."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _hyphenated(word: str) -> str:

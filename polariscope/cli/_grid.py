@@ -19,7 +19,10 @@ def run(context: typer.Context, source: Path, output: Path, *, as_json: bool) ->
     Raises InputError for a bad file, options that do not go with it, and a folder that holds something else.
     """
     _refuse_others(context)
+    import pandas as pd
+
     from polariscope import flow, report
+    from polariscope.flow.grid_folder import CELLS
     from polariscope.flow.grid_spec import read_spec
 
     spec = read_spec(source)
@@ -27,12 +30,13 @@ def run(context: typer.Context, source: Path, output: Path, *, as_json: bool) ->
         rows = flow.grid(spec, output, progress)
     report.draw_grid(output)
     report.write([output], output / "grid.html")
-    cells = flow.grid_summary(rows)
+    cells = pd.read_parquet(output / CELLS)
     last = rows[rows.log_t == rows.log_t.max()]
     statuses = {str(name): int(count) for name, count in last.status.value_counts().items()}
     axes = list(spec.axes)
     summary = {"output": output, "axes": axes, "statuses": statuses, "cells": cells.to_dict("records")}
-    say(summary, "\n".join([*_table(cells, axes), *_words(last, statuses, output)]), as_json=as_json)
+    when = f"t = {spec.t[-1]:.4g}" if spec.t else f"log t = {spec.times[-1]:.4g}"
+    say(summary, "\n".join([*_table(cells, axes, when), *_words(last, statuses, output)]), as_json=as_json)
     if not last.reached.all():
         raise typer.Exit(1)
 
@@ -51,7 +55,7 @@ def _refuse_others(context: typer.Context) -> None:
         )
 
 
-def _table(cells: Any, axes: list[str]) -> list[str]:
+def _table(cells: Any, axes: list[str], when: str) -> list[str]:
     """The measure at the last time: the first axis to the right, the second downwards."""
     last = cells[cells.log_t == cells.log_t.max()]
     measure = "normalized_entropy" if last.normalized_entropy.notna().any() else "max_s"
@@ -59,7 +63,7 @@ def _table(cells: Any, axes: list[str]) -> list[str]:
     if last[rows].nunique() > MOST or (columns is not None and last[columns].nunique() > MOST):
         return []
     title = "mean " + measure.replace("_", " ").replace("max s", "largest weight")
-    title += f" at log t = {last.log_t.iloc[0]:.4g}"
+    title += f" at {when}"
     if columns is None:
         lines = [["", title], *([_short(row[rows]), _number(row[measure])] for row in last.to_dict("records"))]
         return [f"{rows} downwards", *aligned(lines), ""]

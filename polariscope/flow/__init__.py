@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from polariscope.flow import checks, identities, laws, losses, models, optimizers, presets
     from polariscope.flow.basin_map import Basins, basins
     from polariscope.flow.comparison import Comparison, compare, compare_many
+    from polariscope.flow.grid_cells import grid_summary
     from polariscope.flow.grid_spec import GridSpec
-    from polariscope.flow.grids import grid, grid_summary
+    from polariscope.flow.grids import grid
     from polariscope.flow.identities import predictor_residual, replicator_residual
     from polariscope.flow.laws import rates
     from polariscope.flow.log_odds import Sensitivity, sensitivity
@@ -50,7 +51,7 @@ _NAMES = {
     "who_wins_many": "winners",
     "Winner": "winners",
     "grid": "grids",
-    "grid_summary": "grids",
+    "grid_summary": "grid_cells",
     "GridSpec": "grid_spec",
     "winner_statistics": "winners",
     "WinnerStatistics": "winners",

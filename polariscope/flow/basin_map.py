@@ -23,7 +23,7 @@ class Basins:
         along: gaps | a | u.
         grid: the values along both axes, (m₁,) and (m₂,).
         winner: the coordinate that wins, (m₁, m₂); -1 for a tie, or a flow that did not get to the last time.
-        log_t: log t from which on it leads s, (m₁, m₂); -inf if it always does, NaN without a winner.
+        log_t: log t from which on it leads s, (m₁, m₂); -inf if it does at all t > 0, NaN without a winner.
         certain: whether it is known to win for ever (see `outcomes.Outcome`), (m₁, m₂).
         status: of the flows, (m₁, m₂).
     """

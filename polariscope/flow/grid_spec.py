@@ -1,7 +1,7 @@
 """What a phase diagram is: one or two axes, what stays fixed, seeds, and times."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -16,6 +16,8 @@ from polariscope.flow.times import read_times, untimed
 from polariscope.validation import as_input_error
 
 MOST_FLOWS = 1_000_000
+MOST_NUMBERS = 4_000_000
+"""Entries of V0, and of all V0 that are held at a time."""
 STRICT = ConfigDict(strict=True, frozen=True, extra="forbid", allow_inf_nan=False)
 
 
@@ -38,9 +40,9 @@ class Cell(BaseModel):
     model: Literal["value", "tied"] = "value"
     n: int = Field(8, ge=1, le=10_000)
     d: int | None = Field(None, ge=1, le=10_000)
-    scale: float = Field(0.1, gt=0)
-    target_norm: float = Field(1.0, gt=0)
-    temperature: float = Field(1.0, gt=0)
+    scale: float = Field(0.1, ge=1e-100, le=1e100)  # squares of these are numbers
+    target_norm: float = Field(1.0, ge=1e-90, le=1e90)
+    temperature: float = Field(1.0, ge=1e-100, le=1e100)
     condition_number: float | None = Field(None, ge=1)
 
     @model_validator(mode="after")
@@ -49,7 +51,17 @@ class Cell(BaseModel):
         score_maps.get(self.scores)
         if self.model == "tied" and self.d not in (None, self.n):
             raise InputError("d", got=f"{self.d} with n = {self.n}", expected="d = n for the tied model", fix="drop d")
+        if self.entries > MOST_NUMBERS:
+            got = f"n = {self.n}, d = {self.d or self.n}"
+            raise InputError(
+                "size of V0", got=got, expected=f"at most {MOST_NUMBERS} entries n·d", fix="give a small d"
+            )
         return self
+
+    @property
+    def entries(self) -> int:
+        """Of V0: n·d."""
+        return self.n * (self.d or self.n)
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -66,6 +78,8 @@ class Cell(BaseModel):
 
 NAMES = tuple(Cell.model_fields)
 _WHOLE = ("n", "d")
+_WORDS = ("loss", "scores", "model")
+_RANGE = ("from", "to", "count", "spacing")
 
 
 class Range(BaseModel):
@@ -74,7 +88,7 @@ class Range(BaseModel):
     model_config = STRICT | ConfigDict(validate_by_name=False)
     start: float = Field(alias="from")
     to: float
-    count: int = Field(ge=1, le=10_000)
+    count: int = Field(ge=2, le=10_000)
     spacing: Literal["log", "linear"] = "linear"
 
     def values(self) -> list[float]:
@@ -96,14 +110,14 @@ class GridSpec(BaseModel):
         seeds: how many, or a list of them.
         t or log_t: the last time, or several times that increase.
         rtol: accuracy of the weights, as in `solve`.
-        name: a title.
+        name: a title. Everything but this decides the numbers.
 
     Raises:
         InputError: for anything unknown, misspelt, of the wrong type, out of range, or that does not fit together.
     """
 
     model_config = STRICT
-    name: str = "phase diagram"
+    name: str | None = Field(None, max_length=200)
     axes: dict[str, tuple[Any, ...]]
     fixed: dict[str, Any] = Field(default_factory=dict)
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
@@ -112,6 +126,7 @@ class GridSpec(BaseModel):
     rtol: float = Field(1e-9, ge=1e-13, le=1e-2)
 
     def __init__(self, **given: Any) -> None:
+        _check_names(given, GridSpec.model_fields, "grid setting")
         try:
             super().__init__(**_listed(given))
         except ValidationError as problem:
@@ -125,13 +140,22 @@ class GridSpec(BaseModel):
             raise InputError("axes", got=got, expected="one or two names with their values", fix="write NAME: [1, 2]")
         return {name: _values(name, values) for name, values in raw.items()}
 
+    @field_validator("fixed", mode="before")
+    @classmethod
+    def _read_fixed(cls, raw: Any) -> Any:
+        if not isinstance(raw, Mapping):
+            expected = "names with one value each"
+            raise InputError("fixed", got=repr(raw)[:80], expected=expected, fix="write fixed: {n: 8}")
+        _check_names(raw, NAMES, "name in fixed")
+        return dict(raw)
+
     @field_validator("seeds", mode="before")
     @classmethod
     def _read_seeds(cls, raw: Any) -> tuple[int, ...]:
         seeds = list(range(min(raw, MOST_FLOWS + 1))) if type(raw) is int else raw
-        good = isinstance(seeds, list) and seeds and all(type(seed) is int and seed >= 0 for seed in seeds)
+        good = isinstance(seeds, list) and seeds and all(type(seed) is int and 0 <= seed < 2**63 for seed in seeds)
         if not good or len(set(seeds)) < len(seeds):
-            expected = "a count, or a list of different numbers from 0 on"
+            expected = "a count, or a list of different integers from 0 to 2⁶³ - 1"
             raise InputError("seeds", got=repr(raw)[:80], expected=expected, fix="try seeds: 10")
         return tuple(seeds)
 
@@ -177,7 +201,8 @@ def read_spec(source: Any) -> GridSpec:
         source = read_yaml(Path(source))
     if not isinstance(source, Mapping) or not all(isinstance(key, str) for key in source):
         expected = f"a mapping with {', '.join(GridSpec.model_fields)}"
-        raise InputError("phase diagram", got=type(source).__name__, expected=expected, fix="see docs")
+        fix = "write axes: {n: [2, 4]} and t: 100"
+        raise InputError("phase diagram", got=type(source).__name__, expected=expected, fix=fix)
     return GridSpec(**source)
 
 
@@ -186,13 +211,7 @@ def _values(name: Any, raw: Any) -> tuple[Any, ...]:
     if name not in NAMES:
         raise unknown_name("axis", name, NAMES)
     if isinstance(raw, Mapping):
-        try:
-            raw = Range(**raw).values()
-        except (ValidationError, TypeError) as problem:
-            if isinstance(problem, ValidationError):
-                raise as_input_error(problem, f"{name} setting", ("from", "to", "count", "spacing")) from None
-            raise InputError(f"axis {name}", got=repr(raw)[:80], expected="from, to, count", fix="see docs") from None
-        raw = [round(value) for value in raw] if name in _WHOLE else raw
+        raw = _spread(name, raw)
     if not isinstance(raw, list) or not raw or None in raw:
         expected = "a list of values, or from, to, count and spacing"
         raise InputError(f"axis {name}", got=repr(raw)[:80], expected=expected, fix=f"write {name}: [1, 2]")
@@ -200,6 +219,24 @@ def _values(name: Any, raw: Any) -> tuple[Any, ...]:
     if any(value in values[:place] for place, value in enumerate(values)):
         raise InputError(f"axis {name}", got="a value twice", expected="every value once", fix="drop one")
     return tuple(values)
+
+
+def _spread(name: str, raw: Mapping[Any, Any]) -> list[float]:
+    """The values of a `Range`."""
+    if name in _WORDS:
+        raise InputError(f"axis {name}", got=repr(raw)[:80], expected="a list of names", fix=f"list the {name} wanted")
+    _check_names(raw, _RANGE, f"{name} setting")
+    try:
+        values = Range(**raw).values()
+    except ValidationError as problem:
+        raise as_input_error(problem, f"{name} setting", _RANGE) from None
+    return [round(value) for value in values] if name in _WHOLE else values
+
+
+def _check_names(given: Mapping[Any, Any], known: Collection[str], what: str) -> None:
+    for name in given:
+        if name not in known:
+            raise unknown_name(what, name, known)
 
 
 def _cell(given: dict[str, Any]) -> Cell:

@@ -11,21 +11,19 @@ import pandas as pd
 
 from polariscope import scores as score_maps
 from polariscope.flow.charts import declares_distribution
+from polariscope.flow.grid_cells import LEADERS, NO_START, grid_summary
 from polariscope.flow.grid_folder import GridFolder
-from polariscope.flow.grid_spec import NAMES, Cell, GridSpec, read_spec
+from polariscope.flow.grid_spec import MOST_NUMBERS, Cell, GridSpec, read_spec
 from polariscope.flow.outcomes import winner_of
 from polariscope.flow.problem import NoStart, Problem, read_problem
-from polariscope.flow.result import STATUSES, Result
+from polariscope.flow.result import Result
 from polariscope.flow.solver import Progress, solve_many
 from polariscope.flow.winners import initial_leaders
-from polariscope.metrics import bootstrap_interval
 
 CHUNK = 64
-"""Flows that are solved, and saved, at a time."""
-NO_START = "no start"
-OUTCOMES = (*STATUSES, NO_START)
-MEASURES = ("normalized_entropy", "max_s")
-LEADERS = ("u", "s")
+"""Flows that are solved, and saved, at a time, unless V0 is large."""
+MOST_MAPS = 16
+"""Score maps in such a portion: each makes the program that is compiled longer."""
 _TYPES = {
     "seed": "int64",
     "status": "str",
@@ -109,7 +107,8 @@ def grid(spec: Any, folder: Path | str | None = None, progress: Progress | None 
 def _chunks(spec: GridSpec) -> list[list[Job]]:
     """All flows, in portions of one shape and about `CHUNK`, which do not depend on the order of the axes.
 
-    A program is compiled for a list of score maps. So every portion holds all score maps of its shape, in one order.
+    A program is compiled for a list of score maps. So every portion holds all score maps of its shape, in one order, up
+    to `MOST_MAPS`.
     """
     jobs = [
         Job(i * len(spec.seeds) + k, cell, seed, {name: getattr(cell, name) for name in spec.axes})
@@ -117,12 +116,18 @@ def _chunks(spec: GridSpec) -> list[list[Job]]:
         for k, seed in enumerate(spec.seeds)
     ]
     chunks = []
-    jobs.sort(key=lambda job: (str(job.cell.shape), _free(job.cell), job.seed, _maps(job.cell)))
-    for _, group in groupby(jobs, key=lambda job: job.cell.shape):
+    ranks = {maps: rank for rank, maps in enumerate(sorted({_maps(job.cell) for job in jobs}))}
+
+    def program(job: Job) -> tuple[str, int]:
+        return str(job.cell.shape), ranks[_maps(job.cell)] // MOST_MAPS
+
+    jobs.sort(key=lambda job: (program(job), _free(job.cell), job.seed, _maps(job.cell)))
+    for _, group in groupby(jobs, key=program):
         members = list(group)
         maps = len({_maps(job.cell) for job in members})
         blocks = [members[first : first + maps] for first in range(0, len(members), maps)]
-        count = -(-len(members) // max(CHUNK, maps))
+        size = min(CHUNK, MOST_NUMBERS // members[0].cell.entries)
+        count = -(-len(members) // max(size, maps))
         for part in np.array_split(np.arange(len(blocks)), count):
             chunks.append([job for block in part for job in blocks[block]])
     return chunks
@@ -184,38 +189,3 @@ def _rows(problem: Problem, result: Result) -> Iterable[dict[str, Any]]:
             clear = winner is not None and leader is not None and min(winner, leader) >= 0
             row[f"won_by_{name}_leader"] = winner == leader if clear else None
         yield row
-
-
-def grid_summary(table: pd.DataFrame) -> pd.DataFrame:
-    """One row per cell and time, from the rows of `grid`.
-
-    Returns:
-        a table with the axes, log_t, seeds, and
-
-        - reached: how many seeds got to this time. What follows is about those;
-        - normalized_entropy, max_s: means over seeds, with 95 % bootstrap intervals in ``_low`` and ``_high``; NaN
-          where undefined, the intervals also for fewer than two seeds;
-        - ties: share of seeds without a single winner;
-        - won_by_u_leader, won_by_s_leader: share of seeds won by the initial leader, and ``_of``: among how many with a
-          single winner and a single leader;
-        - share of seeds with each status: share_ok, share_converged, share_kink, …
-    """
-    axes = [name for name in table.columns if name in NAMES]
-    groups = table.groupby([*axes, "log_t"], sort=False, dropna=False)
-    return pd.DataFrame([dict(zip([*axes, "log_t"], key, strict=True)) | _summary(rows) for key, rows in groups])
-
-
-def _summary(rows: pd.DataFrame) -> dict[str, Any]:
-    reached = rows[rows.reached]
-    found: dict[str, Any] = {"seeds": len(rows), "reached": len(reached)}
-    for name in MEASURES:
-        values = reached[name].dropna().to_numpy()
-        low, high = bootstrap_interval(values) if len(values) else (np.nan, np.nan)
-        mean = values.mean() if len(values) else np.nan
-        found |= {name: mean, f"{name}_low": float(low), f"{name}_high": float(high)}
-    found["ties"] = float((reached.winner == -1).mean())
-    for name in LEADERS:
-        won = rows[f"won_by_{name}_leader"].dropna().astype(float)
-        found |= {f"won_by_{name}_leader": won.mean(), f"won_by_{name}_leader_of": len(won)}
-    shares = rows.status.value_counts(normalize=True)
-    return found | {f"share_{status.replace(' ', '_')}": float(shares.get(status, 0.0)) for status in OUTCOMES}

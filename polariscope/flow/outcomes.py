@@ -36,8 +36,8 @@ class Outcome:
 
     Attributes:
         winner: the coordinate with the largest weight at the last time; -1 for a tie, or a flow that did not get there.
-        log_t: log t from which on it leads s, by linear interpolation between looks; -inf if it always does, NaN
-            without a winner.
+        log_t: log t from which on it leads s, by linear interpolation between looks; -inf if it does at all t > 0, from
+            a tie at t = 0 for instance, NaN without a winner.
         certain: whether the winner is known to win for ever: it leads u and s at the last time and the theorem above
             applies, or nothing moves any more.
         status: of the flow.
@@ -63,9 +63,9 @@ def outcomes(problems: Sequence[Mapping[str, Any]], log_t: Any = None) -> list[O
     unsettled = [i for i, (low, high) in between.items() if low < high]
     if unsettled:
         # All of them once more, most at one look: a list of the same length needs no new compilation.
-        times = [np.linspace(*between[i], FINER) if i in unsettled else one.log_t[:1] for i, one in enumerate(read)]
+        times = [_finer(*between[i]) if i in unsettled else one.log_t[:1] for i, one in enumerate(read)]
         finer = solve_many([p | {"log_t": t} for p, t in zip(timed, times, strict=True)], rtol=RTOL)
-        settled |= {i: _crossing(finer[i], winners[i]) for i in unsettled}
+        settled |= {i: _crossing(read[i], finer[i], winners[i], between[i][0]) for i in unsettled}
     return [
         Outcome(w, settled.get(i, np.nan), w >= 0 and _certain(read[i], results[i], w), results[i].status)
         for i, w in enumerate(winners)
@@ -120,18 +120,29 @@ def visible_leader(problem: Problem, values: np.ndarray, tolerance: float = 0.0)
 
 
 def _bracket(problem: Problem, result: Result, winner: int) -> tuple[float, float]:
-    """The last look at which the winner does not lead, and the next; -inf twice if it always leads."""
+    """The last look at which the winner does not lead (-inf: the start) and the next; -inf twice if it always leads."""
     behind = np.flatnonzero(_lead(np.vstack([start_weights(problem), result.s]), winner) <= 0)
     if len(behind) == 0:
         return -np.inf, -np.inf
-    high = float(result.log_t[behind[-1]])  # the start comes before the first look
-    return (high - 10.0 if behind[-1] == 0 else float(result.log_t[behind[-1] - 1])), high
+    looked = np.append(-np.inf, result.log_t)  # the start comes before the first look
+    return float(looked[behind[-1]]), float(looked[behind[-1] + 1])
 
 
-def _crossing(result: Result, winner: int) -> float:
-    """log t at which the winner takes the lead between the looks of a result; the first if it leads at all of them."""
+def _finer(low: float, high: float) -> np.ndarray:
+    return np.linspace(max(low, high - 10.0), high, FINER)
+
+
+def _crossing(problem: Problem, result: Result, winner: int, low: float) -> float:
+    """log t at which the winner takes the lead between the looks of a result, which begin after ``low``.
+
+    If it leads at all of them the first; but after the start (low = -inf) by interpolation in t from there, where it is
+    behind, or tied: then it leads at all t > 0.
+    """
     lead, log_t = _lead(result.s, winner), result.log_t
     behind = np.flatnonzero(lead <= 0)
+    if len(behind) == 0 and low == -np.inf:
+        first = _lead(start_weights(problem), winner)
+        return float(log_t[0] + np.log(-first / (lead[0] - first))) if first < -SAME else -np.inf
     if len(behind) == 0 or behind[-1] == len(lead) - 1:
         return float(log_t[0 if len(behind) == 0 else -1])
     m = behind[-1]

@@ -49,7 +49,8 @@ class Result:
         s: attention weights, (k, n). a: logits, (k, n); for the tied model the parameter a. NaN where not reached.
         u: projections Vᵀβ*, (k, n), where the loss has a target; else None. column_norms: of V, (k, n).
         objective: ℓ, (k,). log_objective: log ℓ, (k,), which does not underflow for the logistic loss.
-        entropy: -Σ sᵢ log sᵢ in nats, (k,), for score maps that declare distributions; else None.
+        entropy: -Σ sᵢ log sᵢ in nats, (k,), for score maps that declare distributions; else None. NaN where no
+            key has weight.
         normalized_entropy: entropy / log n, (k,), for n > 1; else None.
         status: ok | converged | kink | step limit | diverged. message: what that means here, a sentence.
         make_checks: what `checks` calls (see `polariscope.flow.checks`).
@@ -94,10 +95,10 @@ class Result:
 
 
 def entropy(s: np.ndarray) -> np.ndarray:
-    """-Σ sᵢ log sᵢ over the last axis, in nats; 0 log 0 = 0, and NaN stays NaN."""
+    """-Σ sᵢ log sᵢ over the last axis, in nats; 0 log 0 = 0. NaN for rows with NaN and for rows without any weight."""
     from scipy.special import entr
 
-    return entr(s).sum(axis=-1)
+    return np.where(np.any(s != 0, axis=-1), entr(s).sum(axis=-1), np.nan)
 
 
 def result_from(name: str, path: Path, *, distribution: bool, status: str, message: str, **more: Any) -> Result:

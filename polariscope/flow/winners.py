@@ -56,11 +56,16 @@ class WinnerStatistics:
         Source: Wilson (1927), by SciPy.
         """
         among = [w for w in self.winners if w.by not in ("tie", "unsolved") and w.u_leader != w.s_leader]
-        if not among:
-            return np.nan, np.nan, np.nan, 0
-        test = binomtest(sum(w.by == by for w in among), len(among))
-        interval = test.proportion_ci(confidence, method="wilson")
-        return float(test.statistic), float(interval.low), float(interval.high), len(among)
+        return *share(sum(w.by == by for w in among), len(among), confidence), len(among)
+
+
+def share(count: int, total: int, confidence: float = 0.95) -> tuple[float, float, float]:
+    """count/total and the ends of its Wilson interval; NaN of nothing."""
+    if total == 0:
+        return np.nan, np.nan, np.nan
+    test = binomtest(count, total)
+    interval = test.proportion_ci(confidence, method="wilson")
+    return float(test.statistic), float(interval.low), float(interval.high)
 
 
 def who_wins(problem: Mapping[str, Any], log_t: Any = None) -> Winner:

@@ -1,6 +1,7 @@
 """From result folders to a page: what kind each folder is, and the sections it becomes."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def write(sources: Sequence[Path], output: Path) -> Path:
     sections, claims = [], []
     for source, kind, _ in known:
         try:
-            sections += KINDS[kind](source)
+            sections += [_only(section, sections) for section in KINDS[kind](source)]
             claims += kinds.claim_rows(source) if kind == "study" else []
         except (OSError, KeyError, TypeError, ValueError, AttributeError, IndexError) as problem:
             raise InputError(
@@ -58,6 +59,13 @@ def write(sources: Sequence[Path], output: Path) -> Path:
     )
     write_text(output, render(page))
     return output
+
+
+def _only(section: Section, others: Sequence[Section]) -> Section:
+    """The section with an anchor of its own; folders of one name have the same."""
+    taken = {other.anchor for other in others}
+    names = (f"{section.anchor}{end}" for end in ("", *(f"-{number}" for number in range(2, len(others) + 2))))
+    return replace(section, anchor=next(name for name in names if name not in taken))
 
 
 def _kind(source: Path) -> tuple[str, dict[str, Any]]:

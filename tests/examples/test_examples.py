@@ -40,6 +40,31 @@ def test_flow_vs_adam(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "chart.png").stat().st_size > 10_000
 
 
+def test_phase_diagram(tmp_path, monkeypatch, capsys):
+    from polariscope import flow
+
+    grid, solved = flow.grid, []
+
+    def smaller(spec, folder):
+        solved.append(spec)
+        axes = {"condition_number": [1, 100], "target_norm": [1, 10]}
+        return grid(spec | {"axes": axes, "fixed": spec["fixed"] | {"n": 3}, "seeds": 2, "t": 10}, folder)
+
+    monkeypatch.setattr(flow, "grid", smaller)
+    said = run("phase_diagram.py", monkeypatch, capsys, tmp_path / "regression")
+    assert len(flow.GridSpec(**solved[0]).cells) == 20
+    rows = re.findall(r"^ +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)", said, re.MULTILINE)
+    assert [tuple(map(float, row[:2])) for row in rows] == [(1, 1), (1, 10), (100, 1), (100, 10)]
+    assert all(0 <= float(low) <= float(mean) <= float(high) <= 1 for _, _, mean, low, high in rows)
+    assert (tmp_path / "regression" / "grid.png").stat().st_size > 10_000
+
+
+def test_the_example_spec_can_be_read():
+    from polariscope.flow.grid_spec import read_spec
+
+    assert len(read_spec(EXAMPLES / "phase_diagram.yaml").cells) == 24
+
+
 def test_readme_figure(tmp_path, monkeypatch, capsys):
     from polariscope import models, probe
 

@@ -97,6 +97,24 @@ def test_ties_are_said():
     assert "1 are ties" in grid.message
 
 
+def test_a_lead_from_a_tie_or_from_just_behind_has_its_own_time():
+    """With a₀ = a₁ the leader of u leads s at every t > 0. From δ behind in a₀ - a₁ it takes the lead where
+    (a₀ - a₁)(t) = δ - t·(its first derivative), long before the first look."""
+    problem = logistic(4, seed=1)
+    found = flow.basins(problem, (0, 1), grid=([0.0], [4.0, -4.0])).log_t
+    assert np.isneginf(found).all()
+    start = np.array(problem["V0"])
+    for gap in (1e-9, 1e-7):
+        a0 = np.array([1.0 - gap, 1.0, -1.0, -1.0])
+        near = flow.basins(problem | {"a0": a0}, (0, 1), grid=([-gap], [4.0]))
+        u = start.T @ np.array(problem["target"])
+        u[:2] = u[:2].mean() + np.array([2.0, -2.0])
+        s = np.exp(a0) / np.exp(a0).sum()
+        speed = s * (u - s @ u) / (1 + np.exp(s @ u))
+        assert near.winner[0, 0] == 0
+        assert near.log_t[0, 0] == pytest.approx(np.log(gap / (speed[0] - speed[1])), abs=1e-2)
+
+
 def test_flows_of_other_losses_and_of_other_axes():
     problem = flow.random_problem("square", n=3, d=3, seed=0, t=[1e3])
     a = np.array([-1.0, 2.0])

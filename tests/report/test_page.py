@@ -6,6 +6,7 @@ import os
 import shutil
 
 import pytest
+from pages import opened
 
 from polariscope import claims, report
 from polariscope.claims import study
@@ -33,34 +34,6 @@ def study_folder(tmp_path_factory):
         study.run(folder)
         report.write([folder], folder / "report.html")
     return place
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if program is None:
-        if os.environ.get("CI"):
-            pytest.fail("no chromium on this machine: install Debian's package chromium")
-        pytest.skip("no chromium on this machine; install it to test the page")
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=program, args=flags)
-        yield chromium
-        chromium.close()
-
-
-def opened(browser, path, width):
-    """The page drawn at a width, with every console message, error and request it made."""
-    page = browser.new_page(viewport={"width": width, "height": 900})
-    heard, asked = [], []
-    page.on("console", lambda message: heard.append(message.text))
-    page.on("pageerror", lambda error: heard.append(str(error)))
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(path.as_uri())
-    page.wait_for_selector("html[data-drawn=yes]", timeout=60_000)
-    return page, heard, asked
 
 
 def test_every_claim_was_judged(study_folder):
