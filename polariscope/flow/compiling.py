@@ -24,6 +24,18 @@ FEW = 8
 """Up to so many flows are solved one after the other: the program for one compiles in half the time."""
 MANY = 64
 """From so many flows of one score map on, a program for them alone is worth its compilation."""
+KINDS = 24
+"""Of so many kinds of flows compiled programs are kept. The system limits how many pieces of memory a process maps,
+and a program takes some hundred."""
+_kept: set[Any] = set()
+
+
+def make_room(kinds: Sequence[Any]) -> None:
+    """Drops the programs of kinds that were solved before, if those of ``kinds`` would be too many with them."""
+    if len(_kept.union(kinds)) > KINDS:
+        jax.clear_caches()
+        _kept.clear()
+    _kept.update(kinds)
 
 
 def side_by_side(count: int, kinds: int) -> bool:

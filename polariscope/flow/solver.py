@@ -12,7 +12,7 @@ import jax
 from polariscope.errors import InputError
 from polariscope.flow import path_engine, time_engine
 from polariscope.flow.chunks import Chunk
-from polariscope.flow.compiling import by_kind
+from polariscope.flow.compiling import KINDS, by_kind, make_room
 from polariscope.flow.problem import Problem, read_problems
 from polariscope.flow.result import Result
 
@@ -73,9 +73,11 @@ def solve_many(
                 if progress is not None:
                     progress(len(results), len(read), result.name)
 
-    first, more = _jobs(read)
-    for jobs in (first, more):  # the first of each group compiles what the others use
-        _side_by_side(solve_one, jobs)
+    kinds = _jobs(read)
+    for some in (list(kinds)[first : first + KINDS] for first in range(0, len(kinds), KINDS)):
+        make_room(some)
+        _side_by_side(solve_one, [kinds[kind][0] for kind in some])  # which compile what the others use
+        _side_by_side(solve_one, [job for kind in some for job in kinds[kind][1:]])
     return [results[i] for i in range(len(read))]
 
 
@@ -87,21 +89,20 @@ class Job(NamedTuple):
     chunk: Chunk
 
 
-def _jobs(problems: Sequence[Problem]) -> tuple[list[Job], list[Job]]:
-    """The first chunk of every group of problems that share an engine and a compilation, and all the others."""
+def _jobs(problems: Sequence[Problem]) -> dict[Any, list[Job]]:
+    """All chunks, by what one compilation serves."""
     groups: dict[Any, tuple[Any, list[int]]] = {}
     for index, problem in enumerate(problems):
         engine = next(e for e in ENGINES if e.serves(problem))
         groups.setdefault((engine.__name__, engine.group_key(problem)), (engine, []))[1].append(index)
-    first, more = [], []
-    for engine, members in groups.values():
+    kinds: dict[Any, list[Job]] = {}
+    for key, (engine, members) in groups.items():
         for part in by_kind([problems[i].scores for i in members]):
             group = [members[i] for i in part]
-            chunks = engine.chunks([problems[i] for i in group])
-            jobs = [Job(engine, [group[i] for i in chunk.members], chunk) for chunk in chunks]
-            first.append(jobs[0])
-            more += jobs[1:]
-    return first, more
+            for chunk in engine.chunks([problems[i] for i in group]):
+                job = Job(engine, [group[i] for i in chunk.members], chunk)
+                kinds.setdefault((key, *chunk[1:]), []).append(job)
+    return kinds
 
 
 def _side_by_side(solve: Callable[[Job], None], jobs: Sequence[Job]) -> None:
