@@ -12,6 +12,7 @@ from polariscope.flow.charts import GONE, Charts, chart_of
 from polariscope.flow.compiling import side_by_side
 from polariscope.flow.ordinary_time import Data, Flow, Observed, edges, integrate, observe
 from polariscope.flow.problem import Problem
+from polariscope.flow.ties import alike
 
 PLAN = (("explicit", 65536), ("implicit", 8192))
 """What is tried on a stretch, the second from where the first used up its steps, for smooth σ and V of few entries.
@@ -32,6 +33,11 @@ NUDGE = 1e-6
 def _dot(one: dict[str, Any], other: dict[str, Any]) -> np.ndarray:
     """⟨one, other⟩ of every flow, (b,)."""
     return sum((one[key] * other[key]).reshape(len(one[key]), -1).sum(1) for key in one)  # type: ignore[return-value]
+
+
+def _sound(values: dict[str, Any], bound: float) -> np.ndarray:
+    """Whether all values of a flow are numbers of a size below ``bound``, (b,)."""
+    return np.all([(np.abs(v) < bound).reshape(len(v), -1).all(1) for v in values.values()], axis=0)
 
 
 def _rows(factor: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -69,8 +75,10 @@ class Batch:
         return np.array([ended is None for ended in self.ended])
 
     def look(self) -> Observed:
-        """What is kept of the states; flows that have come to rest end here."""
+        """What is kept of the states; flows that have come to rest, or whose velocity is no number, end here."""
         observed, v = jax.tree.map(np.asarray, observe(self.y, self.data, flow=self.flow))
+        for i in np.flatnonzero(self.alive() & ~_sound(v, np.inf)):
+            self.ended[i] = "diverged"
         for i in np.flatnonzero(self.alive() & (self._way_left(v) <= self.rtol)):
             self.ended[i] = "converged"
         return observed
@@ -82,13 +90,16 @@ class Batch:
         the way left is |v|/λ. Where decay is slower than exponential, as for the logistic loss, λ falls like 1/t and
         the way left does not shrink. v̇ is a difference along v, to which rounding adds nothing that matters.
         """
-        speed = np.sqrt(_dot(v, v))
+        largest = np.max([np.abs(v[key]).reshape(len(v[key]), -1).max(1) for key in v], axis=0)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            step = NUDGE * (1.0 + np.sqrt(_dot(self.y, self.y))) / np.where(speed > 0, speed, 1.0)
-            ahead = {key: self.y[key] + _rows(step, v[key]) * v[key] for key in v}
+            unit = {key: v[key] / _rows(np.where(largest > 0, largest, 1.0), v[key]) for key in v}
+            length = np.sqrt(_dot(unit, unit))  # |v|² itself underflows where |v| is 10⁻²⁰⁰
+            way = NUDGE * (1.0 + np.sqrt(_dot(self.y, self.y)))
+            ahead = {key: self.y[key] + _rows(way / np.where(length > 0, length, 1.0), v[key]) * unit[key] for key in v}
             _, after = observe(ahead, self.data, flow=self.flow)
-            rate = -_dot(v, {key: (np.asarray(after[key]) - v[key]) for key in v}) / step / speed**2
-            return np.where(speed == 0, 0.0, np.where(rate > 0, speed / rate, np.inf))
+            change = {key: (np.asarray(after[key]) - v[key]) / _rows(largest, v[key]) for key in v}
+            decay = -_dot(unit, change) / length**2
+            return np.where(largest == 0, 0.0, np.where(decay > 0, way / decay, np.inf))
 
     def advance(self, end: np.ndarray) -> None:
         """Every flow that goes on to its time in ``end`` (b,)."""
@@ -103,11 +114,13 @@ class Batch:
         self.steps += stats["num_accepted_steps"]
         self.rejected += stats["num_rejected_steps"]
         begun, self.t = self.t, np.where(todo, t, self.t)
-        sound = np.all([(np.abs(v) < BOUND).reshape(len(t), -1).all(1) for v in self.y.values()], axis=0)
+        sound = _sound(self.y, BOUND)
         for i in np.flatnonzero(todo & ~sound):
             self.ended[i] = "diverged"
         if watch:
             self._cross(todo & sound & (taken < max_steps), begun)
+        elif (stuck := todo & sound & (self.t < end) & (taken == 0)).any():
+            raise AssertionError(f"a stretch of no steps, to t = {end[stuck]}")
         for i in np.flatnonzero(todo & sound & (self.t < end) & (taken >= max_steps)):
             self._used_up(int(i))
 
@@ -176,7 +189,9 @@ def batch_of(problems: Sequence[Problem], charts: Charts, rtol: float, filled: i
     copies = filled - len(problems)
     problems = [*problems, *[problems[-1]] * copies]
     first = problems[0]
-    flow = Flow(first.model, charts, first.loss, first.model.own)
+    same = np.stack([alike(p) for p in problems])
+    tied = bool((same != np.arange(same.shape[1])).any())
+    flow = Flow(first.model, charts, first.loss, first.model.own, tied)
     names = ["V", *first.model.trained]
 
     def stacked(parts: Sequence[Any]) -> Any:
@@ -190,6 +205,7 @@ def batch_of(problems: Sequence[Problem], charts: Charts, rtol: float, filled: i
         np.stack([p.where & (c.active(p.a0) if flow.pieces else True) for p, c in zip(problems, own, strict=True)]),
         np.stack([np.sign(p.a0) for p in problems]),
         np.stack([p.where & c.edge(p.a0) & flow.pieces for p, c in zip(problems, own, strict=True)]),
+        same,
     )
     y = stacked([{k: p.parameters[k] for k in names} for p in problems])
     count = len(problems)
