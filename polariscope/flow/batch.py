@@ -12,14 +12,15 @@ from polariscope.flow.charts import GONE, chart_of
 from polariscope.flow.chunks import Chunk
 from polariscope.flow.ordinary_time import Data, Flow, Observed, edges, integrate, observe
 from polariscope.flow.problem import Problem
+from polariscope.flow.ties import alike
 
-PLAN = (("explicit", 65536), ("implicit", 8192))
+PLAN = (("explicit", 4096), ("implicit", 8192))
 """What is tried on a stretch, the second from where the first used up its steps, for smooth σ and V of few entries.
 
 Measured on KL to t = 10⁶ and regression with condition numbers to 100: explicit steps are 150 to 1 times faster."""
 LARGEST_IMPLICIT = 600
 """Entries of V from which implicit steps, which factor a matrix of that size, cost more than they save."""
-MOST_STEPS = 400_000
+MOST_STEPS = 130_000
 """Steps of a whole flow."""
 BOUND = 1e50
 """Parameters beyond it count as diverged."""
@@ -32,6 +33,11 @@ NUDGE = 1e-6
 def _dot(one: dict[str, Any], other: dict[str, Any]) -> np.ndarray:
     """⟨one, other⟩ of every flow, (b,)."""
     return sum((one[key] * other[key]).reshape(len(one[key]), -1).sum(1) for key in one)  # type: ignore[return-value]
+
+
+def _sound(values: dict[str, Any], bound: float) -> np.ndarray:
+    """Whether all values of a flow are numbers of a size below ``bound``, (b,)."""
+    return np.all([(np.abs(v) < bound).reshape(len(v), -1).all(1) for v in values.values()], axis=0)
 
 
 def _rows(factor: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -69,8 +75,10 @@ class Batch:
         return np.array([ended is None for ended in self.ended])
 
     def look(self) -> Observed:
-        """What is kept of the states; flows that have come to rest end here."""
+        """What is kept of the states; flows that have come to rest, or whose velocity is no number, end here."""
         observed, v = jax.tree.map(np.asarray, observe(self.y, self.data, flow=self.flow))
+        for i in np.flatnonzero(self.alive() & ~_sound(v, np.inf)):
+            self.ended[i] = "diverged"
         for i in np.flatnonzero(self.alive() & (self._way_left(v) <= self.rtol)):
             self.ended[i] = "converged"
         return observed
@@ -82,13 +90,16 @@ class Batch:
         the way left is |v|/λ. Where decay is slower than exponential, as for the logistic loss, λ falls like 1/t and
         the way left does not shrink. v̇ is a difference along v, to which rounding adds nothing that matters.
         """
-        speed = np.sqrt(_dot(v, v))
+        largest = np.max([np.abs(v[key]).reshape(len(v[key]), -1).max(1) for key in v], axis=0)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            step = NUDGE * (1.0 + np.sqrt(_dot(self.y, self.y))) / np.where(speed > 0, speed, 1.0)
-            ahead = {key: self.y[key] + _rows(step, v[key]) * v[key] for key in v}
+            unit = {key: v[key] / _rows(np.where(largest > 0, largest, 1.0), v[key]) for key in v}
+            length = np.sqrt(_dot(unit, unit))  # |v|² itself underflows where |v| is 10⁻²⁰⁰
+            way = NUDGE * (1.0 + np.sqrt(_dot(self.y, self.y)))
+            ahead = {key: self.y[key] + _rows(way / np.where(length > 0, length, 1.0), v[key]) * unit[key] for key in v}
             _, after = observe(ahead, self.data, flow=self.flow)
-            rate = -_dot(v, {key: (np.asarray(after[key]) - v[key]) for key in v}) / step / speed**2
-            return np.where(speed == 0, 0.0, np.where(rate > 0, speed / rate, np.inf))
+            change = {key: (np.asarray(after[key]) - v[key]) / _rows(largest, v[key]) for key in v}
+            decay = -_dot(unit, change) / length**2
+            return np.where(largest == 0, 0.0, np.where(decay > 0, way / decay, np.inf))
 
     def advance(self, end: np.ndarray) -> None:
         """Every flow that goes on to its time in ``end`` (b,)."""
@@ -103,11 +114,13 @@ class Batch:
         self.steps += stats["num_accepted_steps"]
         self.rejected += stats["num_rejected_steps"]
         begun, self.t = self.t, np.where(todo, t, self.t)
-        sound = np.all([(np.abs(v) < BOUND).reshape(len(t), -1).all(1) for v in self.y.values()], axis=0)
+        sound = _sound(self.y, BOUND)
         for i in np.flatnonzero(todo & ~sound):
             self.ended[i] = "diverged"
         if watch:
             self._cross(todo & sound & (taken < max_steps), begun)
+        for i in np.flatnonzero(self.alive() & todo & (self.t < end) & (taken == 0) & (not watch)):
+            self.ended[i] = "step limit"  # no step is long enough to change t
         for i in np.flatnonzero(todo & sound & (self.t < end) & (taken >= max_steps)):
             self._used_up(int(i))
 
@@ -116,12 +129,12 @@ class Batch:
         return integrate(self.y, self.t, end, self.data, self.rtol, together=self.together, **how)
 
     def _used_up(self, i: int) -> None:
-        """The next solver for a flow that used up its steps, if there is one that could help."""
-        small = self.y["V"][i].size <= LARGEST_IMPLICIT
-        if self.stage[i] + 1 < len(PLAN) and self.smooth(i) and small and self.steps[i] < MOST_STEPS:
-            self.stage[i] += 1
-        else:
+        """The next solver for a flow that used up its steps; where none could help, the same again."""
+        helps = self.smooth(i) and self.y["V"][i].size <= LARGEST_IMPLICIT
+        if self.steps[i] + self.rejected[i] >= MOST_STEPS or (helps and self.stage[i] + 1 == len(PLAN)):
             self.ended[i] = "step limit"
+        elif helps:
+            self.stage[i] += 1
 
     def smooth(self, i: int) -> bool:
         """Whether σ has no kinks on the way of a flow, as far as is known."""
@@ -173,7 +186,9 @@ def batch_of(problems: Sequence[Problem], rtol: float, chunk: Chunk) -> Batch:
     copies, charts = chunk.size - len(problems), chunk.charts
     problems = [*problems, *[problems[-1]] * copies]
     first = problems[0]
-    flow = Flow(first.model, charts, first.loss, first.model.own)
+    same = np.stack([alike(p) for p in problems])
+    tied = bool((same != np.arange(same.shape[1])).any())
+    flow = Flow(first.model, charts, first.loss, first.model.own, tied)
     names = ["V", *first.model.trained]
 
     def stacked(parts: Sequence[Any]) -> Any:
@@ -187,6 +202,7 @@ def batch_of(problems: Sequence[Problem], rtol: float, chunk: Chunk) -> Batch:
         np.stack([p.where & (c.active(p.a0) if flow.pieces else True) for p, c in zip(problems, own, strict=True)]),
         np.stack([np.sign(p.a0) for p in problems]),
         np.stack([p.where & c.edge(p.a0) & flow.pieces for p, c in zip(problems, own, strict=True)]),
+        same,
     )
     y = stacked([{k: p.parameters[k] for k in names} for p in problems])
     count = len(problems)

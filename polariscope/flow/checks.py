@@ -151,11 +151,12 @@ def rate_law(path: Path, tolerance: float, norm: float = 1.0) -> Check:
     name, statement = "rate law", "1 - max s = 2‖β*‖²/((1 + 1/N)(log t)²) as t → ∞, N → n - 1"
     n = path.s.shape[1]
     top = np.sort(path.s[-1])[-2:]
-    if path.log_t[-1] < 1000 * max(1.0, norm) or n < 2 or top[0] == top[1]:
-        why = "asymptotic: needs log t of at least 1000·max(1, ‖β*‖) and a single leader"
+    if path.log_t[-1] < 1000 * max(1.0, norm) or n < 2 or top[0] in (0, top[1]):
+        why = "asymptotic: needs log t of at least 1000·max(1, ‖β*‖) and a single leader, others not 0"
         return not_applicable(name, statement, why)
     losers = np.sort(path.s[-1])[:-1]
-    number = losers.sum() ** 2 / (losers**2).sum()
+    relative = losers / losers[-1]  # squares of the weights underflow from log t = 10⁸⁰ on
+    number = relative.sum() ** 2 / (relative**2).sum()
     ratio = remainder(path.s[-1]) * (path.log_t[-1] / norm) ** 2 / rate_constant(number + 1, 1.0)
     note = f"ratio {ratio:.6f} at log t = {path.log_t[-1]:.6g}, N = {number:.4g} of {n - 1}"
     return judged(name, statement, np.array([-abs(ratio - 1)]), path.log_t[-1:], tolerance, note)

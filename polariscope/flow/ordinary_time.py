@@ -43,6 +43,7 @@ class Data(NamedTuple):
         loss: the loss's data. fixed: parameters that are not trained. which: index of the score map.
         where: keys that have weight, or may get it, (n,). sign: of the logits on the smooth piece, (n,).
         edge: keys that rest on the edge of the piece, at a kink, (n,).
+        alike: for every key the first one that starts as it does, (n,).
     """
 
     loss: Mapping[str, Any]
@@ -51,19 +52,21 @@ class Data(NamedTuple):
     where: Any
     sign: Any
     edge: Any
+    alike: Any
 
 
 class Flow(NamedTuple):
     """A velocity field on the trained parameters, made of a model, score maps and a loss.
 
     ``pieces``: whether score maps are taken piece by piece (`polariscope.flow.charts`), which needs a model whose
-    logits move only by their own payoffs.
+    logits move only by their own payoffs. ``tied``: whether some keys start alike, and are to stay so.
     """
 
     model: Model
     charts: Charts
     loss: Loss
     pieces: bool
+    tied: bool = False
 
     def weights(self, y: Trained, data: Data) -> Array:
         """s = σ(logits)."""
@@ -77,8 +80,18 @@ class Flow(NamedTuple):
         return self.loss.value(y["V"] @ self.weights(y, data), data.loss)
 
     def velocity(self, t: Any, y: Trained, data: Data) -> Trained:
-        """-∇L."""
-        return _velocity(self, y, data)
+        """-∇L; keys that are alike move alike, to the last bit: rounding must not break a tie that is exact."""
+        return self._mirrored(_velocity(self, y, data), data.alike) if self.tied else _velocity(self, y, data)
+
+    def _mirrored(self, v: Trained, alike: Array) -> Trained:
+        """With the tied model keys are alike only where a = 0 stays 0 (`polariscope.flow.ties.alike`)."""
+        first = {"V": lambda x: x[:, alike]}
+        for name, shape in self.model.needs.items():
+            if shape[0] == "n":
+                first[name] = lambda x: x[alike]
+        if self.model.square:
+            first["a"] = lambda x: jnp.where((alike == jnp.arange(len(alike))).all(), x, 0.0)
+        return {name: first.get(name, lambda x: x)(x) for name, x in v.items()}
 
     def observe(self, y: Trained, data: Data) -> Observed:
         """What is kept of a state."""
@@ -115,7 +128,11 @@ def whole(problem: Problem) -> tuple[Flow, Trained, Data]:
     y: dict[str, Any] = {key: problem.parameters[key] for key in names}
     fixed = {key: value for key, value in problem.parameters.items() if key not in names}
     none = np.zeros(len(problem.where), bool)
-    return flow, y, Data(dict(problem.data), fixed, np.int32(0), problem.where, np.sign(problem.a0), none)
+    return (
+        flow,
+        y,
+        Data(dict(problem.data), fixed, np.int32(0), problem.where, np.sign(problem.a0), none, np.arange(len(none))),
+    )
 
 
 def start_weights(problem: Problem) -> np.ndarray:
@@ -176,6 +193,22 @@ def integrate(
     return jax.tree.map(put, (t, y, dict.fromkeys(STATISTICS, np.zeros(len(t), int))), found)
 
 
+def _first_step(flow: Flow, y: Trained, t: Array, end: Array, data: Data, rtol: float) -> Array:
+    """A step from t towards ``end`` in which y moves by about a hundredth of its size, each entry taken at least as 1.
+
+    Usual choices are in units of t: at t = 10¹⁷ they give steps that do not change t any more.
+    """
+
+    def size(tree: Trained) -> Array:
+        scaled = jax.tree.map(lambda v, own: v / (1.0 + jnp.abs(own)), tree, y)
+        return jnp.sqrt(sum(jnp.sum(v * v) for v in jax.tree.leaves(scaled)))
+
+    speed = size(flow.velocity(t, y, data))
+    far = jnp.abs(end - t)
+    step = jnp.where(speed > 0, 0.01 / jnp.where(speed > 0, speed, 1.0), far)
+    return jnp.sign(end - t) * jnp.minimum(far, jnp.maximum(step, rtol * jnp.abs(t)))
+
+
 def _solve(
     y: Trained, t: Array, end: Array, data: Data, rtol: float, flow: Flow, solver: str, max_steps: int, watch: bool
 ) -> tuple[Array, Trained, Mapping[str, Array]]:
@@ -184,7 +217,7 @@ def _solve(
         SOLVERS[solver],
         t0=t,
         t1=end,
-        dt0=None,
+        dt0=_first_step(flow, y, t, end, data, rtol),
         y0=y,
         args=data,
         stepsize_controller=diffrax.PIDController(rtol=rtol, atol=rtol),

@@ -1,5 +1,6 @@
 """Reading problems: a gradient flow to solve, checked in full before anything runs."""
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +13,14 @@ from polariscope.flow import losses, models
 from polariscope.flow.charts import declares, masks
 from polariscope.flow.losses._loss import Loss
 from polariscope.flow.models._model import Model
+from polariscope.flow.own_functions import as_loss, as_score_map, try_loss, try_score_map
 from polariscope.flow.times import read_times
 from polariscope.scores.tempered import Tempered
 
 LARGEST_WEIGHT = 1e12
 """A start with a weight beyond this is at a pole of the score map, but for rounding."""
 KEYS = ("model", "scores", "loss", "V0")
+OPTIONAL = ("temperature", "where")
 
 
 class NoStart(InputError):
@@ -94,20 +97,25 @@ def _read(raw: Mapping[str, Any], name: str, times: np.ndarray | None) -> Proble
         if key in raw and not callable(raw[key]):
             registry.get(raw[key])
     _refuse_missing(raw, KEYS)
-    model, loss = models.get(raw["model"]), _loss(raw["loss"])
+    _refuse_misspelt(raw)
+    model, loss = models.get(raw["model"]), as_loss(raw["loss"])
     _refuse_missing(raw, [*KEYS, *(f"{name}0" for name in model.needs)])
     shapes = {"V": "dn", **model.needs}
     parameters = {name: array(raw[f"{name}0"], f"{name}0", len(shape)) for name, shape in shapes.items()}
     data = {key: _needed(raw, loss, key, len(shape)) for key, shape in loss.needs.items()}
     _check_shapes(model, loss, parameters, data)
     loss.check(data, len(parameters["V"]))
-    scores = _score_map(raw["scores"], raw.get("temperature"))
+    scores = as_score_map(raw["scores"], raw.get("temperature"))
     where = _visible(raw.get("where"), parameters["V"].shape[1])
     if not where.all() and not masks(scores):
         raise InputError(
             "where", got="a mask with a function of your own", expected="a registered score map", fix="leave it out"
         )
-    _check_start(scores, model.logits(parameters), where)
+    own = not isinstance(raw["loss"], str)
+    if own or _may_lack_start(scores):
+        s = _start(scores, model.logits(parameters), where)
+        if own:
+            try_loss(loss, parameters["V"] @ s, data)
     times = read_times(raw) if times is None else times
     return Problem(name, model, scores, loss, parameters, data, times, where)
 
@@ -123,6 +131,13 @@ def _refuse_missing(raw: Mapping[str, Any], wanted: Sequence[str]) -> None:
         )
 
 
+def _refuse_misspelt(raw: Mapping[str, Any]) -> None:
+    """Other keys are notes, such as the results in a file of references; but a temperature is not lost to a typo."""
+    for key in raw:
+        if key not in OPTIONAL and (near := difflib.get_close_matches(str(key), OPTIONAL, n=1, cutoff=0.8)):
+            raise InputError("key", got=repr(key), expected=" or ".join(OPTIONAL), fix=f"did you mean {near[0]!r}?")
+
+
 def _visible(raw: Any, n: int) -> np.ndarray:
     """The mask of a problem, all True by default."""
     if raw is None:
@@ -135,41 +150,26 @@ def _visible(raw: Any, n: int) -> np.ndarray:
     return where
 
 
-def _check_start(scores: Any, logits: np.ndarray, where: np.ndarray) -> None:
-    """Refuses logits at a pole of f(a)/Σf(a), where no flow can start; a user's own function is not asked."""
-    if declares(scores, "shift_invariant") and not isinstance(scores, Tempered):
-        return  # no pole; but quotients by a temperature may overflow
-    if isinstance(scores, score_maps.ScoreMap) and not (np.abs(scores(logits, where)) < LARGEST_WEIGHT).all():
+def _may_lack_start(scores: Any) -> bool:
+    """Whether weights may be undefined: not for maps that ignore shifts, but quotients by a temperature overflow."""
+    return isinstance(scores, Tempered) or not declares(scores, "shift_invariant")
+
+
+def _start(scores: Any, logits: np.ndarray, where: np.ndarray) -> np.ndarray:
+    """The weights at the start, (n,). Refuses logits at a pole of f(a)/Σf(a), where no flow can start."""
+    if not isinstance(scores, score_maps.ScoreMap):
+        return try_score_map(scores, logits)
+    s = np.asarray(scores(logits, where))
+    pole = scores.properties.sums_to_one and not scores.properties.non_negative
+    if not (np.abs(s) < (LARGEST_WEIGHT if pole else np.inf)).all():
         raise NoStart(
             "starting point",
-            got=f"logits at which the score map {scores.name} is not defined",
+            got=f"logits at which the score map {scores.name} is not defined"
+            + (": their sum is 0, but for rounding, a pole of a/Σa" if pole else ""),
             expected="finite attention weights",
-            fix="move a0 away from the pole, where the sum of the logits is 0",
+            fix="move a0 away from the pole" if pole else "make a0 smaller",
         )
-
-
-def _loss(loss: Any) -> Loss:
-    """A registered loss, a Loss, or any JAX function of β."""
-    if isinstance(loss, Loss):
-        return loss
-    if callable(loss):
-        return Loss(getattr(loss, "__name__", "custom"), _OfBeta(loss), {})
-    return losses.get(loss)
-
-
-@dataclass(frozen=True)
-class _OfBeta:
-    """A user's function of β alone, called as the losses here are."""
-
-    function: Any
-
-    def __call__(self, beta: Any, data: Any) -> Any:
-        return self.function(beta)
-
-
-def _score_map(scores: Any, temperature: Any) -> Any:
-    score_map: Any = scores if callable(scores) else score_maps.get(scores)
-    return score_map if temperature is None else score_maps.temperature(score_map, temperature)
+    return s
 
 
 def _needed(raw: Mapping[str, Any], loss: Loss, key: str, ndim: int) -> np.ndarray:

@@ -15,6 +15,7 @@ from polariscope.flow.chunks import Chunk, in_chunks
 from polariscope.flow.ordinary_time import Observed
 from polariscope.flow.problem import Problem
 from polariscope.flow.result import Path, Result, blanked, result_from
+from polariscope.flow.ties import shared_lead
 
 INTERNAL = 0.1
 """The steps are taken with this times the accuracy asked for."""
@@ -83,7 +84,7 @@ def _row(observed: Observed, i: int) -> Observed:
 def _run(batch: Batch) -> tuple[np.ndarray, list[Observed], list[int]]:
     """All flows, looked at at every time asked for and some more: the times (b, m), the m looks, and for each flow
     the number of looks until it ended."""
-    each = [looks(np.exp(p.log_t)) for p in batch.problems]
+    each = [looks(wanted_times(p)) for p in batch.problems]
     count = max(map(len, each))
     times = np.stack([np.append(t, np.full(count - len(t), t[-1])) for t in each])
     seen, ends = [], [count] * len(each)
@@ -98,13 +99,20 @@ def _run(batch: Batch) -> tuple[np.ndarray, list[Observed], list[int]]:
     return times, seen, ends
 
 
+def wanted_times(problem: Problem) -> np.ndarray:
+    """The times asked for as t, (k,); 0 below the least normal number, where compiled programs count as 0 too."""
+    t = np.exp(problem.log_t)
+    return np.where(t < np.finfo(float).tiny, 0.0, t)
+
+
 def looks(times: np.ndarray) -> np.ndarray:
-    """The times asked for, 0, and some between."""
+    """The times asked for, 0, and some between: from t = 1 on two a decade at least, so that rest is seen in time."""
     last = times[-1]
     if last == 0:
         return times
-    first = 1e-2 * max(times[times > 0].min(), 1e-3 * last)
-    return np.unique(np.concatenate([[0.0], np.geomspace(first, last, LOOKS).clip(max=last), times]))
+    first = max(min(1e-2 * max(times[times > 0].min(), 1e-3 * last), 1.0), float(np.finfo(float).tiny))
+    count = max(LOOKS, int(2 * np.log10(last / first)))
+    return np.unique(np.concatenate([[0.0], np.geomspace(first, last, count).clip(max=last), times]))
 
 
 def _result(
@@ -114,18 +122,16 @@ def _result(
     ended, cut = batch.ended[i], None
     times, seen = times[:end], list(seen[:end])
     if ended in ("kink", "step limit", "diverged"):
-        cut = len(times) - 1  # the last look was taken where the flow ended, before the time it was meant for
+        cut = max(len(times) - 1, 1)  # later looks than the first, at 0, are taken where the flow ended, not in time
     times, places = np.unique(times[:cut], return_index=True)
     seen = [seen[int(k)] for k in places]
-    if not seen:  # not even the start could be looked at in time
-        times, seen = np.zeros(1), [_nothing(batch.look(), i)]
-    wanted = np.exp(problem.log_t)
+    wanted = wanted_times(problem)
     with np.errstate(divide="ignore"):
         path = _path(problem, np.log(times), seen)
     place = np.searchsorted(times, wanted).clip(max=len(times) - 1)
     reached = (wanted <= times[-1]) | (ended == "converged")
     asked = blanked(_path(problem, problem.log_t, [seen[int(k)] for k in place]), reached)
-    status, message = _status(batch, i, float(times[-1]), reached)
+    status, message = _status(batch, i, float(times[-1]), asked.s[-1], reached)
     if not np.isfinite(asked.at(reached).s).all() or np.isnan(asked.at(reached).objective).any():
         status, message = "diverged", f"The path leaves what numbers can hold before t = {times[-1]:.6g}."
     return result_from(
@@ -154,10 +160,6 @@ def _result(
     )
 
 
-def _nothing(observed: Observed, i: int) -> Observed:
-    return Observed(*(np.full_like(value, np.nan) for value in _row(observed, i)))
-
-
 def _path(problem: Problem, log_t: np.ndarray, seen: Sequence[Observed]) -> Path:
     fields: dict[str, Any] = {name: np.stack([getattr(one, name) for one in seen]) for name in Observed._fields}
     if "target" not in problem.data:
@@ -165,16 +167,32 @@ def _path(problem: Problem, log_t: np.ndarray, seen: Sequence[Observed]) -> Path
     return Path(log_t=log_t, **fields)
 
 
-def _status(batch: Batch, i: int, last: float, reached: np.ndarray) -> tuple[str, str]:
+def _status(batch: Batch, i: int, last: float, s: np.ndarray, reached: np.ndarray) -> tuple[str, str]:
+    """What happened to flow ``i`` and what can be done about it; s (n,) are the weights at the last time."""
     ended = batch.ended[i]
-    if ended == "converged":
-        return "converged", f"Nothing moves any more from t = {last:.6g} on."
-    if reached.all():
-        return "ok", "Every time asked for was reached."
+    if ended == "converged" or reached.all():
+        return "converged" if ended == "converged" else "ok", _said(batch.problems[i], ended, last, s)
     if ended == "kink":
         t, key = batch.kinks[i][-1]
-        return "kink", f"At t = {t:.6g} coordinate {key} may leave its kink or not: the path is not unique."
+        what = f"At t = {t:.6g} coordinate {key} may leave its kink or not: the path is not unique from there on"
+        return "kink", f"{what}; ask for earlier times, start elsewhere, or use a smooth score map."
     if ended == "diverged":
-        return "diverged", f"The path leaves what numbers can hold after t = {last:.6g}."
-    why = "it is stiff or grows without bound" if batch.smooth(i) else "σ may have a kink there"
+        return (
+            "diverged",
+            f"The path leaves what numbers can hold after t = {last:.6g}; scale the problem, or ask earlier.",
+        )
+    kink = "σ may have a kink there, where steps stall; ask for earlier times, or use a smooth score map"
+    why = "it is stiff or grows without bound; ask for earlier times" if batch.smooth(i) else kink
     return "step limit", f"The steps allowed were used up at t = {batch.t[i]:.6g}; {why}."
+
+
+def _said(problem: Problem, ended: str | None, last: float, s: np.ndarray) -> str:
+    """The sentence for a flow that got to every time."""
+    rest = f"Nothing moves any more from t = {last:.6g} on." if ended == "converged" else ""
+    if not s.any():
+        return f"{rest or 'Every time asked for was reached.'} No key has weight."
+    tied = shared_lead(problem, s)
+    if tied:
+        keys = ", ".join(map(str, tied))
+        return f"{rest} Coordinates {keys} start tied and stay tied: they share the lead for ever.".strip()
+    return rest or "Every time asked for was reached."

@@ -42,8 +42,11 @@ def read_times(raw: Mapping[str, Any], t: Any = None, log_t: Any = None) -> np.n
 
 def _numbers(value: Any, key: str) -> np.ndarray:
     try:
-        values = np.atleast_1d(np.array(value, dtype=np.float64))
-    except (TypeError, ValueError):
+        values = np.atleast_1d(np.array(value))
+        if values.dtype.kind not in "iuf" and values.size:  # not booleans or words
+            raise TypeError
+        values = values.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
         raise InputError(key, got=repr(value)[:80], expected="numbers", fix="write 1,10,100") from None
     if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
         raise InputError(key, got=repr(value)[:80], expected="a list of finite numbers", fix="write 1,10,100")

@@ -1,9 +1,13 @@
 """Problems that cannot be read: one clear InputError each, naming what is wrong and where."""
 
+import json
+
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from polariscope import flow
+from polariscope.cli import main
 from polariscope.errors import InputError
 
 GOOD = flow.preset("logistic", n=3, d=2, seed=0)
@@ -57,6 +61,17 @@ BAD = {
     "NaN temperature": (GOOD | {"temperature": np.nan}, "temperature: got nan"),
     "temperature in words": (GOOD | {"temperature": "1"}, "temperature: got '1'"),
     "infinite log t": ({**{k: v for k, v in GOOD.items() if k != "t"}, "log_t": [np.inf]}, "finite numbers"),
+    "log t of 1e300": ({**{k: v for k, v in GOOD.items() if k != "t"}, "log_t": [1e300]}, "at most 1e+150"),
+    "time that is true": (GOOD | {"t": True}, "t: got True"),
+    "times in quotes": (GOOD | {"t": ["1", "10"]}, "expected numbers"),
+    "temperature too low to square": (GOOD | {"temperature": 1e-300}, "1e-150 to 1e+150"),
+    "temperature too high to square": (GOOD | {"temperature": 1e300}, "1e-150 to 1e+150"),
+    "temperature misspelt": (GOOD | {"temprature": 2.0}, "did you mean 'temperature'"),
+    "infinite p": (KL | {"p": [np.inf, 0.0]}, "p: got NaN or infinite"),
+    "infinite target": (GOOD | {"target": [np.inf, 0.0]}, "target: got NaN or infinite"),
+    "sum 0": (GOOD | {"scores": "sum", "a0": [1.0, -0.5, -0.5]}, "their sum is 0, but for rounding, a pole"),
+    "sum 0 with rounding": (SQUARE | {"scores": "sum", "a0": [0.1, 0.2, -0.3]}, "move a0 away from the pole"),
+    "no label": (flow.random_problem("cross-entropy", n=3, d=2) | {"label": 2}, "the index of a class"),
     "target too short to divide by": (GOOD | {"target": [1e-101, 0.0]}, "length of the target"),
 }
 
@@ -66,6 +81,58 @@ def test_every_fault_is_named(name):
     problem, words = BAD[name]
     with pytest.raises(InputError) as caught:
         flow.read_problem(problem)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_every_fault_is_exit_code_2_at_the_command_line(name, tmp_path, capsys):
+    """The same fault, in four lines; NaN and infinity are no JSON, and the reader of files refuses them."""
+    problem, _ = BAD[name]
+    with pytest.raises(InputError) as fault:
+        flow.read_problems(problem)
+    path = tmp_path / "problem.json"
+    try:
+        path.write_text(json.dumps(problem))
+    except TypeError:
+        pytest.skip("no JSON")
+    with pytest.raises(SystemExit) as caught:
+        main(["flow", str(path), "-o", str(tmp_path / "out.json")])
+    told = capsys.readouterr().err
+    assert caught.value.code == 2
+    parts = ("error:", fault.value.what, "got:", fault.value.got, "expected:", fault.value.expected, "do this:")
+    wanted = "".join(f"{part}" for part in parts) + fault.value.fix
+    assert "".join(told.split()) == "".join(wanted.split()) or told.startswith("error: number in JSON\n")
+    assert not (tmp_path / "out.json").exists()
+
+
+OWN = {
+    "a vector": ({"loss": lambda beta: beta}, "loss: got TypeError"),
+    "one entry in a list": ({"loss": lambda beta: beta[:1]}, "loss: got TypeError"),
+    "NaN": ({"loss": lambda beta: jnp.nan * beta.sum()}, "loss: got value nan"),
+    "infinity": ({"loss": lambda beta: jnp.inf + beta.sum()}, "loss: got value inf"),
+    "a slope of NaN": ({"loss": lambda beta: jnp.sqrt(jnp.sum(0.0 * beta))}, "gradient [nan nan] at the start"),
+    "nothing": ({"loss": lambda beta: None}, "loss: got TypeError"),
+    "an integer": ({"loss": lambda beta: 3}, "loss: got TypeError"),
+    "a complex number": ({"loss": lambda beta: 1j * beta.sum()}, "one finite real number"),
+    "an error": ({"loss": lambda beta: 1 / 0}, "loss: got ZeroDivisionError: division by zero"),
+    "a branch": ({"loss": lambda beta: beta.sum() if beta.sum() > 0 else -beta.sum()}, "jnp.where instead of if"),
+    "two arguments": ({"loss": lambda beta, more: beta.sum()}, "loss: got TypeError"),
+    "NumPy": ({"loss": lambda beta: np.sum(np.asarray(beta) ** 2)}, "use jax.numpy"),
+    "too few weights": ({"scores": lambda a: a[:2]}, "scores: got shape (2,)"),
+    "one weight": ({"scores": lambda a: a.sum()}, "scores: got shape ()"),
+    "weights of NaN": ({"scores": lambda a: a * jnp.nan}, "scores: got weights [nan nan nan]"),
+    "an error in the map": ({"scores": lambda a: 1 / 0}, "scores: got ZeroDivisionError"),
+    "no weights": ({"scores": lambda a: None}, "scores: got AttributeError"),
+    "a map at a temperature": ({"scores": lambda a: a, "temperature": 2.0}, "put it into the function"),
+}
+
+
+@pytest.mark.parametrize("base", [GOOD, SQUARE], ids=lambda p: p["loss"])
+@pytest.mark.parametrize("name", OWN)
+def test_functions_of_ones_own_are_tried_before_anything_runs(name, base):
+    own, words = OWN[name]
+    with pytest.raises(InputError) as caught:
+        flow.solve(base | own)
     assert words in str(caught.value)
 
 
@@ -112,7 +179,7 @@ def test_presets_are_independent_streams():
 
 ODD = {
     "X = 0": (REGRESSION | {"X": [[0.0, 0.0]] * 3}, "converged"),
-    "tiny X": (REGRESSION | {"X": [[1e-200, 0.0]] * 3}, "converged"),
+    "tiny X": (REGRESSION | {"X": [[1e-200, 0.0]] * 3}, "ok"),
     "singular X": (REGRESSION | {"X": [[1.0, 1.0]] * 3}, "converged"),
     "zero target": (SQUARE | {"target": [0.0, 0.0]}, "converged"),
     "one-hot p": (KL | {"p": [0.0, 1.0]}, "ok"),
@@ -125,6 +192,15 @@ ODD = {
     "two times one float apart": (KL | {"t": [1.0, np.nextafter(1.0, 2.0)]}, "ok"),
     "short target": (GOOD | {"target": [1e-99, 0.0]}, "ok"),
     "long target": (GOOD | {"target": [1e99, 0.0]}, "ok"),
+    "log t of -1e300": ({**{k: v for k, v in KL.items() if k != "t"}, "log_t": [-1e300, 1.0]}, "ok"),
+    "times at the end of floats": (KL | {"t": [5e-324, 1e-323]}, "ok"),
+    "coldest": (GOOD | {"temperature": 1e-150}, "ok"),
+    "hottest": (GOOD | {"temperature": 1e150}, "ok"),
+    "log t of 1e150": ({**{k: v for k, v in GOOD.items() if k != "t"}, "log_t": [1.0, 1e150]}, "ok"),
+    "a minimum long before log t = 690": (
+        {k: v for k, v in SQUARE.items() if k != "t"} | {"log_t": [0, 690]},
+        "converged",
+    ),
     "huge V0": (GOOD | {"V0": (1e150 * np.array(GOOD["V0"])).tolist()}, "ok"),
     "huge logits": (GOOD | {"a0": [1e150, 0.0, -1e150]}, "ok"),
     "a target that is fitted": (GOOD | {"V0": np.outer(GOOD["target"], [1e3] * 3).tolist()}, "ok"),
@@ -133,7 +209,10 @@ ODD = {
 
 @pytest.fixture(scope="module")
 def odd():
-    problems = [{"t": [1.0, 1e3]} | {k: v for k, v in p.items() if k != "t" or len(v) == 2} for p, _ in ODD.values()]
+    problems = [
+        ({} if "log_t" in p else {"t": [1.0, 1e3]}) | {k: v for k, v in p.items() if k != "t" or len(v) == 2}
+        for p, _ in ODD.values()
+    ]
     return dict(zip(ODD, flow.solve_many(problems), strict=True))
 
 
@@ -156,3 +235,40 @@ def test_t_and_log_t_name_the_same_times(problem):
     np.testing.assert_allclose(one.s, other.s, rtol=0, atol=1e-12)
     np.testing.assert_allclose(other.t, times, rtol=1e-14)
     assert one.status == other.status
+
+
+@pytest.mark.parametrize("model", ["value", "keys", "tied"])
+@pytest.mark.parametrize("loss", ["logistic", "exponential", "square", "regression", "kl", "cross-entropy"])
+def test_a_symmetric_point_is_said_and_kept(loss, model):
+    """a = 0 and u = 0: no key ever leads, to the last bit."""
+    problem = flow.random_problem(loss, n=5, d=5, seed=1, target_norm=1.0 if loss in ("kl", "cross-entropy") else 10.0)
+    problem |= {"model": model, "V0": [[0.0] * 5] * 5, "a0": [0.0] * 5, "K0": [[1.0, 2.0]] * 5, "q0": [0.3, -0.2]}
+    result = flow.solve(problem, t=[1.0, 100.0])
+    assert result.complete
+    assert (result.s == result.s[:, :1]).all()
+    assert "Coordinates 0, 1, 2, 3, 4 start tied and stay tied" in result.message
+
+
+@pytest.mark.parametrize(("model", "n"), [("value", 33), ("keys", 7), ("query", 7), ("keys-query", 7)])
+def test_exact_ties_outlive_rounding(model, n):
+    """Two equal keys among others, a long target: a difference in the last bit would grow."""
+    problem = flow.random_problem("square", n=n, d=5, scale=0.3, seed=1, target_norm=20.0) | {"model": model}
+    V, K = np.array(problem["V0"]), np.random.default_rng(0).normal(size=(n, 3))
+    a = np.array(problem["a0"])
+    V[:, -1], K[-1], a[[0, -1]] = V[:, 0], K[0], 2.0
+    problem |= {"V0": V.tolist(), "a0": a.tolist(), "K0": K.tolist(), "q0": (2 * K[0] / (K[0] @ K[0])).tolist()}
+    result = flow.solve(problem, t=[1.0, 1e3])
+    assert result.complete
+    np.testing.assert_allclose(result.s[:, 0], result.s[:, -1], rtol=1e-14)
+
+
+def test_no_weight_is_said():
+    dead = SQUARE | {"scores": "relu", "a0": [-1.0, -2.0, 0.0]}
+    assert "No key has weight" in flow.solve(dead, t=[1.0]).message
+
+
+def test_data_that_overflow_diverge_at_once():
+    result = flow.solve(REGRESSION | {"X": [[1e200, 0.0]] * 3}, t=[1.0])
+    assert result.status == "diverged"
+    assert result.stats["steps"] == 0
+    assert np.isnan(result.s).all()

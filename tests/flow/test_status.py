@@ -3,8 +3,10 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from polariscope import flow
+from polariscope.flow.laws.tied_path import tied_path
 
 
 def test_a_loss_without_a_minimum_diverges():
@@ -57,3 +59,29 @@ def test_small_times_are_exact():
     moved = (result.u - u) / result.t[:, None]
     np.testing.assert_allclose(moved, np.tile(s / (1 + np.exp(u @ s)), (2, 1)), rtol=1e-5, atol=2e-6)
     np.testing.assert_allclose(result.tau, result.t / (1 + np.exp(u @ s)), rtol=1e-6)
+
+
+def test_late_times_in_ordinary_time_equal_path_time():
+    """Two classes: the margin is ⟨(1, -1), β⟩, and the logistic loss of it is solved in path time."""
+    start = flow.random_problem("cross-entropy", n=5, d=2, seed=1) | {"label": 0}
+    late = [1.0, 35.0, 45.0, 200.0, 600.0]
+    ordinary = flow.solve(start, log_t=late)
+    path = flow.solve(start | {"loss": "logistic", "target": [1.0, -1.0]}, log_t=late)
+    assert ordinary.status == "ok"
+    assert ordinary.stats["steps"] < 4000
+    np.testing.assert_allclose(ordinary.s, path.s, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(ordinary.log_objective, path.log_objective, rtol=1e-8)
+
+
+@pytest.mark.parametrize(("n", "seed"), [(2, 0), (8, 0), (8, 1)])
+def test_the_tied_model_gets_to_late_times(n, seed):
+    """Against implicit steps in path time, at early and late times."""
+    made = flow.random_problem("logistic", n=n, scale=0.35, seed=seed) | {"model": "tied"}
+    path, U = tied_path(flow.read_problem(made), np.linspace(0.05, 400.0, 40_000))
+    places = np.searchsorted(path.log_t, [1.0, 40.0, 0.5 * min(path.log_t[-1], 600.0), min(path.log_t[-1], 600.0)]) - 1
+    result = flow.solve(made, log_t=path.log_t[places])
+    assert result.status == "ok"
+    assert result.stats["steps"] < 4000
+    np.testing.assert_allclose(result.s, path.s[places], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(result.column_norms, np.linalg.norm(U[places], axis=1), rtol=1e-4)
+    np.testing.assert_allclose(result.log_objective, path.log_objective[places], rtol=1e-5)

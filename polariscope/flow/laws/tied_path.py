@@ -2,7 +2,7 @@
 
     U' = β* sᵀ + p aᵀ,    a' = Uᵀp,    s = softmax(Ua),    u = Uᵀβ*,    p = s ∘ (u - z).
 
-As for the value model the path does not know the loss; ordinary time ends where its steps become too many.
+As for the value model the path does not know the loss; ordinary time ends at log t = 690.
 """
 
 from typing import Any
