@@ -124,15 +124,18 @@ def _status(paths: Paths, i: int, asked: Path, reached: np.ndarray) -> tuple[str
     track = paths.tracks[i]
     problem = track.problem
     if track.ended == "diverged" or not np.isfinite(asked.s[reached]).all():
-        return "diverged", "The path leaves what numbers can hold."
+        return "diverged", "The path leaves what numbers can hold; ask for earlier times, or scale V0 and a0."
     if track.ended == "kink":
         keys = ", ".join(str(key) for _, key in track.kinks)
-        return "kink", f"Coordinates {keys} start at a kink and may leave it or not: the path is not unique."
+        why = f"Coordinates {keys} start at a kink and may leave it or not: the path is not unique"
+        return "kink", f"{why}; move a0 off the kink, or use a smooth score map."
     if not reached.all():
-        return "step limit", f"The steps allowed were used up at log t = {track.log_t:.6g}; the path is stiff there."
+        why = f"The steps allowed were used up at log t = {track.log_t:.6g}; the path is stiff there"
+        return "step limit", f"{why}. Ask for earlier times, or a larger rtol."
     if not track.where.any():
         return "converged", "No key has weight: nothing moves."
     tied = tied_lead(asked.s[-1], track.start, problem.a0)
     if tied:
-        return "ok", f"Coordinates {', '.join(map(str, tied))} start tied and stay tied: they share the lead for ever."
+        names = ", ".join(map(str, tied))
+        return "ok", f"Coordinates {names} start tied and stay tied: they share the lead for ever."
     return "ok", "Every time asked for was reached."

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
+from numbers import Real
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -57,7 +58,7 @@ def solve_many(
         problems, t, log_t, rtol: as in `solve`; the times, if given, are for all.
         progress: called with (done, total, name) after each.
     """
-    if not 1e-13 <= rtol <= 1e-2:
+    if not isinstance(rtol, Real) or not 1e-13 <= rtol <= 1e-2:
         raise InputError("rtol", got=repr(rtol), expected="1e-13 to 1e-2", fix="try 1e-9")
     read = read_problems(list(problems), t=t, log_t=log_t)
     results: dict[int, Result] = {}

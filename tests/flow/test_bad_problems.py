@@ -146,8 +146,9 @@ def test_place_and_name_in_a_list():
 
 
 def test_arguments_of_solve():
-    with pytest.raises(InputError, match="rtol"):
-        flow.solve(GOOD, rtol=1.0)
+    for rtol in (1.0, 0.0, -1.0, np.nan, "1e-9", None):
+        with pytest.raises(InputError, match="rtol"):
+            flow.solve(GOOD, rtol=rtol)
     with pytest.raises(InputError, match="exactly one"):
         flow.solve(GOOD, t=[1.0], log_t=[1.0])
     with pytest.raises(InputError, match="at most 690"):

@@ -1,11 +1,17 @@
 """Lists of problems: the same answers as one by one, in order, from one compilation."""
 
+import os
+import subprocess
+import sys
+
+import jax
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polariscope import flow
-from polariscope.flow import following
+from polariscope.flow import chunks, compiling, following, solver
 
 LOG_T = np.geomspace(0.1, 1e6, 25)
 
@@ -62,3 +68,44 @@ def test_conservation_laws_from_any_start(V0, a0, target):
     assert (np.diff(margin) > 0).all()
     log_loss = np.where(margin > 30, -margin, np.log(np.logaddexp(0, -np.minimum(margin, 30))))
     np.testing.assert_allclose(result.log_objective, log_loss, rtol=1e-9, atol=1e-9)
+
+
+def test_chunks_over_several_devices_give_the_same(tmp_path):
+    problems = [flow.preset("logistic", n=3, seed=seed) for seed in range(300)]
+    alone = flow.solve_many(problems, log_t=[5.0])
+    np.savez(tmp_path / "alone.npz", s=np.stack([r.s for r in alone]))
+    program = f"""
+import jax, numpy as np
+from polariscope import flow
+assert jax.device_count() == 2
+problems = [flow.preset("logistic", n=3, seed=seed) for seed in range(300)]
+found = np.stack([r.s for r in flow.solve_many(problems, log_t=[5.0])])
+np.testing.assert_allclose(found, np.load({str(tmp_path / "alone.npz")!r})["s"], rtol=0, atol=1e-12)
+"""
+    devices = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    done = subprocess.run([sys.executable, "-c", program], env=devices, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("loss", ["logistic", "square"])
+def test_chunks_within_memory_give_the_same(monkeypatch, loss):
+    problems = [flow.random_problem(loss, n=3, seed=seed) for seed in range(40)]
+    whole = flow.solve_many(problems, t=[1.0, 10.0])
+    monkeypatch.setattr(chunks, "MEMORY", 1 << 18)
+    several = flow.solve_many(problems, t=[1.0, 10.0])
+    for one, other in zip(whole, several, strict=True):
+        np.testing.assert_allclose(one.s, other.s, rtol=0, atol=1e-9)
+
+
+def test_programs_of_few_kinds_are_kept(monkeypatch):
+    cleared = []
+    monkeypatch.setattr(compiling, "KINDS", 2)
+    monkeypatch.setattr(solver, "KINDS", 2)
+    monkeypatch.setattr(jax, "clear_caches", lambda: cleared.append(True))
+    problems = [flow.random_problem("logistic", n=n, scores="sum", seed=1) for n in (2, 3)]
+    flow.solve_many(problems, t=[1.0])
+    before = len(cleared)
+    flow.solve_many(problems, t=[1.0])
+    assert len(cleared) == before  # the same kinds again
+    flow.solve_many([flow.random_problem("square", n=n, seed=1) for n in (2, 3)], t=[1.0])
+    assert len(cleared) == before + 1
