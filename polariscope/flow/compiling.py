@@ -30,12 +30,14 @@ and a program takes some hundred."""
 _kept: set[Any] = set()
 
 
-def make_room(kinds: Sequence[Any]) -> None:
-    """Drops the programs of kinds that were solved before, if those of ``kinds`` would be too many with them."""
+def make_room(kinds: Sequence[Any]) -> set[Any]:
+    """Those of the kinds that are not compiled yet; others' programs are dropped if all would be too many."""
     if len(_kept.union(kinds)) > KINDS:
         jax.clear_caches()
         _kept.clear()
-    _kept.update(kinds)
+    new = set(kinds) - _kept
+    _kept.update(new)
+    return new
 
 
 def side_by_side(count: int, kinds: int) -> bool:

@@ -80,7 +80,7 @@ def _round(rows: Sequence[Track], charts: Charts, rtol: float, lanes: int, every
         return None
 
     def refine(owner: np.ndarray, step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return _points(taken, owner, step, jax.tree.map(lambda v: v[owner], leg), charts)
+        return _points(taken, owner, step, jax.tree.map(lambda v: v[owner], _plain(leg, charts)), charts)
 
     crossed = cut(rows, taken, refine)
     legs = jax.tree.map(lambda v: v[owner], leg)
@@ -112,10 +112,15 @@ def _taken(rows: Sequence[Track], charts: Charts, rtol: float, lanes: int) -> tu
     tried = []
     for first in range(0, len(rows), lanes):
         index = np.minimum(np.arange(first, first + lanes), len(rows) - 1)
-        some = jax.tree.map(lambda v, i=index: v[i], (*start, legs))
+        some = jax.tree.map(lambda v, i=index: v[i], (*start, _plain(legs, charts)))
         tried.append(jax.tree.map(np.asarray, _integrate(*some, rtol, charts=charts, steps=MAX_STEPS)))
     x, D, q, _ = start
     return _accepted(tried, x, np.concatenate([D, q], axis=1)), legs
+
+
+def _plain(legs: path_time.Leg, charts: Charts) -> path_time.Leg:
+    """Legs without a mask, if none hides a key now or later."""
+    return legs._replace(where=None) if legs.where.all() and not charts.kinked else legs
 
 
 def _accepted(tried: Sequence[path_time.Attempts], x: np.ndarray, y: np.ndarray) -> Taken:

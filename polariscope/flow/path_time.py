@@ -38,7 +38,7 @@ FURTHEST = 690.0
 class Leg(NamedTuple):
     """A smooth piece of a path: the chart, the keys that take part, ‖β*‖, and where to stop.
 
-    ``margin`` is the last margin wanted; ``furthest`` the last x.
+    ``where`` is None if all keys do, and stay. ``margin`` is the last margin wanted; ``furthest`` the last x.
     """
 
     which: Any
@@ -94,6 +94,8 @@ def _stopped(charts: Charts, leg: Leg, x: Any, D: Array, q: Array) -> Array:
     """Whether the margin wanted is passed, or a key whose chart is kinked has lost its weight."""
     s = charts.weights(leg.which, q, leg.where)
     far = leg.norm * jnp.vdot(D + jnp.expm1(x) * s, s) >= leg.margin
+    if leg.where is None:
+        return far
     return far | jnp.any(leg.where & (s <= charts.floor(leg.which)))
 
 
@@ -108,8 +110,9 @@ def integrate(x: Array, D: Array, q: Array, h: Array, leg: Leg, rtol: float, cha
         rtol: tolerance of each step, relative and absolute.
         steps: accepted and rejected together.
     """
-    legs = leg._replace(where=leg.where.T)
-    axes = (0, -1, Leg(0, -1, 0, 0, 0))
+    masked = leg.where is not None
+    legs = leg._replace(where=leg.where.T if masked else None)
+    axes = (0, -1, Leg(0, -1 if masked else None, 0, 0, 0))
 
     def slope(x: Array, y: Array) -> Array:
         one = lambda x, y, leg: jnp.concatenate(field(x, _halves(y), (charts, leg)))  # noqa: E731
@@ -141,8 +144,9 @@ def integrate(x: Array, D: Array, q: Array, h: Array, leg: Leg, rtol: float, cha
         )
 
     y0 = jnp.concatenate([D.T, q.T])
-    xs, ys, accepted = (jnp.zeros((steps, *v.shape), v.dtype) for v in (x, y0, legs.where[0]))
-    start = Attempts(0, xs, ys, accepted, jnp.zeros(x.shape, int), h, jnp.ones(x.shape, bool))
+    going = jnp.ones(x.shape, bool)
+    xs, ys, accepted = (jnp.zeros((steps, *v.shape), v.dtype) for v in (x, y0, going))
+    start = Attempts(0, xs, ys, accepted, jnp.zeros(x.shape, int), h, going)
     return jax.lax.while_loop(lambda taken: (taken.count < steps) & taken.going.any(), attempt, start)
 
 

@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -134,8 +135,14 @@ def _refuse_missing(raw: Mapping[str, Any], wanted: Sequence[str]) -> None:
 def _refuse_misspelt(raw: Mapping[str, Any]) -> None:
     """Other keys are notes, such as the results in a file of references; but a temperature is not lost to a typo."""
     for key in raw:
-        if key not in OPTIONAL and (near := difflib.get_close_matches(str(key), OPTIONAL, n=1, cutoff=0.8)):
+        if key not in OPTIONAL and (near := _near(str(key))):
             raise InputError("key", got=repr(key), expected=" or ".join(OPTIONAL), fix=f"did you mean {near[0]!r}?")
+
+
+@lru_cache(maxsize=256)  # lists of problems have the same keys again and again
+def _near(key: str) -> list[str]:
+    """The optional key that this may be meant to be, if there is one."""
+    return difflib.get_close_matches(key, OPTIONAL, n=1, cutoff=0.8)
 
 
 def _visible(raw: Any, n: int) -> np.ndarray:

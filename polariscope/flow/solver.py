@@ -76,9 +76,9 @@ def solve_many(
 
     kinds = _jobs(read)
     for some in (list(kinds)[first : first + KINDS] for first in range(0, len(kinds), KINDS)):
-        make_room(some)
-        _side_by_side(solve_one, [kinds[kind][0] for kind in some])  # which compile what the others use
-        _side_by_side(solve_one, [job for kind in some for job in kinds[kind][1:]])
+        new = make_room(some)  # the first job of each compiles what its others use
+        _side_by_side(solve_one, [kinds[kind][0] for kind in new])
+        _side_by_side(solve_one, [job for kind in some for job in kinds[kind][kind in new :]])
     return [results[i] for i in range(len(read))]
 
 
