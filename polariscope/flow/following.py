@@ -1,12 +1,10 @@
 """Paths followed side by side in path time, round by round: in each, every path moves by one smooth leg."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Array
 
 from polariscope.flow import path_time
 from polariscope.flow.charts import Charts
@@ -22,8 +20,8 @@ MAX_STEPS = 512
 """Accepted and rejected steps of one leg; a leg that needs more goes on in the next round."""
 MOST_STEPS = 4096
 """Steps of a whole path, beyond which it counts as too stiff."""
-SIZES = (64, 4096)
-"""Steps refined by one call: the larger number where there are many."""
+SIZE = 64
+"""Steps refined by one call: what they need stays in a processor's cache."""
 
 _integrate = jax.jit(path_time.integrate, static_argnames=("charts", "steps"), compiler_options=QUICK)
 
@@ -46,9 +44,7 @@ class Taken(NamedTuple):
     h: np.ndarray
 
 
-@partial(jax.jit, static_argnames="charts", compiler_options=QUICK)
-def _inside(x: Array, to: Array, D: Array, q: Array, leg: path_time.Leg, charts: Charts) -> path_time.State:
-    return jax.vmap(partial(path_time.inside, charts=charts))(x, to, D, q, leg)
+_inside = jax.jit(path_time.inside, static_argnames="charts", compiler_options=QUICK)
 
 
 def follow(problems: Sequence[Problem], rtol: float, chunk: Chunk, *, everywhere: bool = False) -> Paths:
@@ -168,12 +164,11 @@ def _whole(parts: tuple[np.ndarray, np.ndarray], x: np.ndarray) -> np.ndarray:
 def _points(
     taken: Taken, owner: np.ndarray, step: np.ndarray, leg: Any, charts: Charts
 ) -> tuple[np.ndarray, np.ndarray]:
-    """D and q at the Chebyshev points of steps, (steps, points, n), in chunks of one of two sizes."""
+    """D and q at the Chebyshev points of steps, (steps, points, n), a few at a time."""
     left = (taken.x[owner, step], taken.x[owner, step + 1], taken.D[owner, step], taken.q[owner, step])
-    chunk = SIZES[len(owner) > SIZES[0] * 16]
     found = []
-    for first in range(0, len(owner), chunk):
-        index = np.minimum(np.arange(first, first + chunk), len(owner) - 1)
+    for first in range(0, len(owner), SIZE):
+        index = np.minimum(np.arange(first, first + SIZE), len(owner) - 1)
         inner = _inside(*(v[index] for v in left), jax.tree.map(lambda v, i=index: v[i], leg), charts=charts)
         found.append([np.asarray(part)[: len(owner) - first] for part in inner])
     ends = ((taken.D[owner, step], taken.D[owner, step + 1]), (taken.q[owner, step], taken.q[owner, step + 1]))

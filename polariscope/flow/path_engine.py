@@ -51,9 +51,10 @@ def chunks(problems: Sequence[Problem]) -> list[Chunk]:
 
 def solve_chunk(problems: Sequence[Problem], chunk: Chunk, rtol: float) -> list[Result]:
     """Results of the problems of one chunk."""
-    paths = follow(problems, INTERNAL * rtol, chunk)
-    reached = [p.log_t <= paths.knots(i)[-1] for i, p in enumerate(problems)]
-    found = paths.at(*_asked(paths, reached))
+    with np.errstate(over="ignore", invalid="ignore"):  # such paths end as diverged
+        paths = follow(problems, INTERNAL * rtol, chunk)
+        reached = [p.log_t <= paths.knots(i)[-1] for i, p in enumerate(problems)]
+        found = paths.at(*_asked(paths, reached))
     ends = np.cumsum([r.sum() for r in reached])
     results = []
     for i, (problem, here, end) in enumerate(zip(problems, reached, ends, strict=True)):

@@ -10,6 +10,7 @@ grows like τ̂ while its weight tends to 1, so D stays bounded, and q moves lik
 few steps. Integrating û itself costs twelve a decade.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -110,21 +111,16 @@ def integrate(x: Array, D: Array, q: Array, h: Array, leg: Leg, rtol: float, cha
         rtol: tolerance of each step, relative and absolute.
         steps: accepted and rejected together.
     """
-    masked = leg.where is not None
-    legs = leg._replace(where=leg.where.T if masked else None)
-    axes = (0, -1, Leg(0, -1 if masked else None, 0, 0, 0))
-
-    def slope(x: Array, y: Array) -> Array:
-        one = lambda x, y, leg: jnp.concatenate(field(x, _halves(y), (charts, leg)))  # noqa: E731
-        return jax.vmap(one, axes, -1)(x, y, legs)
+    slope = _slopes(leg, charts)
 
     def stop(x: Array, y: Array) -> Array:
-        return jax.vmap(lambda x, y, leg: _stopped(charts, leg, x, *_halves(y)), axes)(x, y, legs)
+        D, q = _halves(y)
+        return jax.vmap(partial(_stopped, charts))(leg, x, D.T, q.T)
 
     def attempt(taken: Attempts) -> Attempts:
         before = jnp.maximum(taken.count - 1, 0)
         at, y = (jnp.where(taken.count > 0, v[before], first) for v, first in ((taken.x, x), (taken.y, y0)))
-        h = jnp.minimum(taken.h, legs.furthest - at)
+        h = jnp.minimum(taken.h, leg.furthest - at)
         new, error = _step(slope, at, y, h)
         size = jnp.maximum(jnp.abs(y), jnp.abs(new))
         ratio = jnp.sqrt(jnp.mean((error / (rtol + rtol * size)) ** 2, axis=0))
@@ -132,7 +128,7 @@ def integrate(x: Array, D: Array, q: Array, h: Array, leg: Leg, rtol: float, cha
         factor = jnp.clip(SAFETY * ratio ** (-1 / ORDER), jnp.where(good, 1.0, SHRINK), jnp.where(good, GROW, 1.0))
         accepted = good & taken.going
         at, y = jnp.where(accepted, at + h, at), jnp.where(accepted, new, y)
-        ended = accepted & (stop(at, y) | (at >= legs.furthest))
+        ended = accepted & (stop(at, y) | (at >= leg.furthest))
         return Attempts(
             taken.count + 1,
             taken.x.at[taken.count].set(at),
@@ -148,6 +144,18 @@ def integrate(x: Array, D: Array, q: Array, h: Array, leg: Leg, rtol: float, cha
     xs, ys, accepted = (jnp.zeros((steps, *v.shape), v.dtype) for v in (x, y0, going))
     start = Attempts(0, xs, ys, accepted, jnp.zeros(x.shape, int), h, going)
     return jax.lax.while_loop(lambda taken: (taken.count < steps) & taken.going.any(), attempt, start)
+
+
+def _slopes(leg: Leg, charts: Charts) -> Callable[[Array, Array], Array]:
+    """The velocities of flows on the last axis, (2n, b), as a function of x (b,) and their states."""
+    masked = leg.where is not None
+    legs = leg._replace(where=leg.where.T if masked else None)
+
+    def slope(x: Array, y: Array, leg: Leg) -> Array:
+        return jnp.concatenate(field(x, _halves(y), (charts, leg)))
+
+    every = jax.vmap(slope, (0, -1, Leg(0, -1 if masked else None, 0, 0, 0)), -1)
+    return lambda x, y: every(x, y, legs)
 
 
 def _halves(y: Array) -> State:
@@ -168,15 +176,12 @@ def _step(slope: Any, x: Array, y: Array, h: Array) -> tuple[Array, Array]:
 
 
 def inside(x: Array, to: Array, D: Array, q: Array, leg: Leg, charts: Charts) -> State:
-    """States at the inner Chebyshev points of one step, (points - 2, n) each, by a step from its knot to each.
+    """States at the inner Chebyshev points of m steps, (m, points - 2, n) each, by a step from its knot to each.
 
     They are as accurate as the knots; interpolants of the method are of lower order and 10 to 100 times less so.
     """
-
-    def reach(end: Array) -> State:
-        y, _ = _step(
-            lambda x, y: jnp.concatenate(field(x, _halves(y), (charts, leg))), x, jnp.concatenate([D, q]), end - x
-        )
-        return _halves(y)
-
-    return jax.vmap(reach)(x + (to - x) * POINTS[1:-1])
+    points = len(POINTS) - 2
+    x, to, y, leg = jax.tree.map(partial(jnp.repeat, repeats=points, axis=0), (x, to, jnp.hstack([D, q]), leg))
+    y, _ = _step(_slopes(leg, charts), x, y.T, (to - x) * jnp.tile(POINTS[1:-1], len(D)))
+    D, q = _halves(y)
+    return D.T.reshape(-1, points, len(D)), q.T.reshape(-1, points, len(q))

@@ -53,10 +53,11 @@ def test_a_folder_with_tables_picture_and_page(tmp_path, spec, capsys):
 
 
 def test_flows_that_do_not_get_there_give_exit_code_1(tmp_path, spec, capsys):
-    lost = {"axes": {"scale": [1e100]}, "fixed": {"n": 2, "scores": "identity"}, "seeds": 2, "t": 1}
+    cold = {"n": 2, "scores": "identity", "temperature": 1e-100}
+    lost = {"axes": {"scale": [1e100]}, "fixed": cold, "seeds": 2, "t": 1}
     spec.write_text(yaml.safe_dump(lost))
     assert run("--grid", spec, "-o", tmp_path / "out") == 1
-    assert "2 no start" in capsys.readouterr().out
+    assert "2 diverged" in capsys.readouterr().out
     assert (tmp_path / "out" / "settings.json").exists()
 
 
