@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from polariscope.errors import InputError
+from polariscope.flow.arrays import array
 from polariscope.flow.outcomes import outcomes
-from polariscope.flow.problem import Problem, array, read_problem
+from polariscope.flow.problem import Problem, read_problem
 from polariscope.flow.times import untimed
 
 ALONG = ("gaps", "a", "u")
