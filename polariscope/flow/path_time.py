@@ -30,7 +30,7 @@ C = np.append(0.0, TABLEAU.c)[:STAGES]
 A = np.array([np.pad(row, (0, STAGES - len(row))) for row in ([], *TABLEAU.a_lower[: STAGES - 1])])
 B, ERROR = TABLEAU.b_sol[:STAGES], TABLEAU.b_error[:STAGES]
 ORDER = 8
-SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0
+SAFETY, SHRINK, GROW = 0.8, 0.2, 10.0
 State = tuple[Array, Array]
 FURTHEST = 690.0
 """Largest x: beyond it τ̂ is no number."""
