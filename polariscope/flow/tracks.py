@@ -54,7 +54,8 @@ def norm_of(problem: Problem) -> float:
 def track_of(problem: Problem, n: int) -> Track:
     """A path at its start, in arrays of length n."""
     chart, norm, a0 = chart_of(problem.scores), norm_of(problem), problem.a0
-    start = tie(problem.V0.T @ problem.data["target"], a0)
+    u, seen = problem.V0.T @ problem.data["target"], problem.where
+    start = np.where(seen, tie(np.where(seen, u, 0.0), a0), u)  # however large the values of hidden keys are
     return Track(
         problem,
         chart,

@@ -85,3 +85,13 @@ def test_the_tied_model_gets_to_late_times(n, seed):
     np.testing.assert_allclose(result.s, path.s[places], rtol=0, atol=1e-6)
     np.testing.assert_allclose(result.column_norms, np.linalg.norm(U[places], axis=1), rtol=1e-4)
     np.testing.assert_allclose(result.log_objective, path.log_objective[places], rtol=1e-5)
+
+
+def test_values_of_hidden_keys_do_not_matter():
+    start = {"a0": [0.0] * 4, "target": [1.0], "where": [True, True, True, False], "loss": "logistic"}
+    problems = [
+        start | {"model": "value", "scores": "softmax", "V0": [[1.0, 2.0, 3.0, hidden]]} for hidden in (1.0, 1e20)
+    ]
+    one, other = flow.solve_many(problems, t=[0.0, 100.0])
+    np.testing.assert_array_equal(one.s, other.s)
+    assert one.s[-1, 2] > one.s[-1, 1] > one.s[-1, 0]
