@@ -60,6 +60,20 @@ def write_bytes(path: Path, content: bytes) -> None:
     Path(name).replace(path)
 
 
+def read_text(path: Path, kind: str) -> str:
+    """The text of a file of some kind, "JSON" for one. Raises InputError if it is missing or not UTF-8 text."""
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except OSError as problem:
+        raise InputError(
+            "input file", got=f"{path} ({problem.strerror})", expected=f"a readable {kind} file", fix="check the path"
+        ) from problem
+    except UnicodeDecodeError as problem:
+        raise InputError(
+            "input file", got=f"{path}, which is not UTF-8 text", expected=f"a {kind} file", fix="check the path"
+        ) from problem
+
+
 def read_json(path: Path) -> Any:
     """Read a JSON file. Raises InputError if it is missing, not UTF-8 text or not JSON (NaN and Infinity included)."""
 
@@ -69,17 +83,9 @@ def read_json(path: Path) -> Any:
         )
 
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8-sig"), parse_constant=refuse)
+        return json.loads(read_text(path, "JSON"), parse_constant=refuse)
     except InputError:
         raise
-    except OSError as problem:
-        raise InputError(
-            "input file", got=f"{path} ({problem.strerror})", expected="a readable JSON file", fix="check the path"
-        ) from problem
-    except UnicodeDecodeError as problem:
-        raise InputError(
-            "input file", got=f"{path}, which is not UTF-8 text", expected="a JSON file", fix="check the path"
-        ) from problem
     except json.JSONDecodeError as problem:
         raise InputError(
             "malformed JSON",

@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from polariscope.errors import InputError
+from polariscope.files import read_text
 
 
 class _Loader(yaml.SafeLoader):
@@ -32,17 +33,9 @@ _Loader.add_implicit_resolver(
 def read_yaml(path: Path) -> Any:
     """Read a YAML file (JSON is YAML too). Raises InputError if it is missing, not UTF-8 text or not YAML."""
     try:
-        return yaml.load(Path(path).read_text(encoding="utf-8-sig"), Loader=_Loader)
+        return yaml.load(read_text(path, "YAML"), Loader=_Loader)
     except InputError:
         raise
-    except OSError as problem:
-        raise InputError(
-            "input file", got=f"{path} ({problem.strerror})", expected="a readable YAML file", fix="check the path"
-        ) from problem
-    except UnicodeDecodeError as problem:
-        raise InputError(
-            "input file", got=f"{path}, which is not UTF-8 text", expected="a YAML file", fix="check the path"
-        ) from problem
     except yaml.YAMLError as problem:
         mark = getattr(problem, "problem_mark", None)
         place = f", line {mark.line + 1} column {mark.column + 1}" if mark else ""

@@ -34,6 +34,11 @@ def coefficients(values: np.ndarray) -> np.ndarray:
     return np.einsum("kp,mp...->mk...", _COEFFICIENTS, values)
 
 
+def margin(flat: np.ndarray, growing: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The margin m at x from its two parts there."""
+    return flat + np.expm1(x) * growing
+
+
 @dataclass(frozen=True, eq=False)
 class Steps:
     """Steps of paths, of one or of many, one after the other.
@@ -66,7 +71,7 @@ class Steps:
         """The margin m at points of the steps."""
         basis = self.basis(step, x)
         flat, growing = (np.einsum("...k,...k->...", basis, c[step]) for c in (self.flat, self.growing))
-        return flat + np.expm1(x) * growing
+        return margin(flat, growing, x)
 
     def at(self, step: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The margin m and dm/dx at points of the steps."""
@@ -76,7 +81,7 @@ class Steps:
             for c in (self.flat, self.growing)
         )
         slope = flat_slope + np.expm1(x) * growing_slope + np.exp(x) * growing
-        return flat + np.expm1(x) * growing, slope
+        return margin(flat, growing, x), slope
 
     def rate(self, step: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """φ and dφ/dx at points of the steps."""

@@ -30,12 +30,12 @@ and a program takes some hundred."""
 _kept: set[Any] = set()
 
 
-def make_room(kinds: Sequence[Any]) -> set[Any]:
+def make_room(kinds: Sequence[Any]) -> list[Any]:
     """Those of the kinds that are not compiled yet; others' programs are dropped if all would be too many."""
     if len(_kept.union(kinds)) > KINDS:
         jax.clear_caches()
         _kept.clear()
-    new = set(kinds) - _kept
+    new = [kind for kind in kinds if kind not in _kept]
     _kept.update(new)
     return new
 

@@ -9,7 +9,7 @@ import numpy as np
 from polariscope.flow import path_time
 from polariscope.flow.charts import Charts
 from polariscope.flow.chunks import Chunk
-from polariscope.flow.clock import Steps, bounds, coefficients
+from polariscope.flow.clock import Steps, bounds, coefficients, margin
 from polariscope.flow.compiling import QUICK
 from polariscope.flow.kinks import cut, leave, undecided
 from polariscope.flow.paths import Paths, Pieces, in_order, no_pieces
@@ -58,12 +58,12 @@ def follow(problems: Sequence[Problem], rtol: float, chunk: Chunk, *, everywhere
     tracks = [track_of(p, chunk.length) for p in problems]
     for track in tracks:
         undecided(track)
-    rounds: list[Pieces] = [no_pieces(chunk.length)]
+    rounds: list[Pieces] = []
     lanes, todo = chunk.size if chunk.together else 1, np.arange(len(tracks))
     while len(todo := np.array([i for i in todo if tracks[i].ended is None], int)):
         found = _round([tracks[i] for i in todo], chunk.charts, rtol, lanes, everywhere)
         rounds += [] if found is None else [found._replace(owner=todo[found.owner])]
-    return Paths(tracks, chunk.charts, in_order(rounds[1:] or rounds))
+    return Paths(tracks, chunk.charts, in_order(rounds or [no_pieces(chunk.length)]))
 
 
 def _round(rows: Sequence[Track], charts: Charts, rtol: float, lanes: int, everywhere: bool) -> Pieces | None:
@@ -75,15 +75,17 @@ def _round(rows: Sequence[Track], charts: Charts, rtol: float, lanes: int, every
             row.ended = row.ended or "step limit"
         return None
 
+    plain = _plain(leg, charts)
+
     def refine(owner: np.ndarray, step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return _points(taken, owner, step, jax.tree.map(lambda v: v[owner], _plain(leg, charts)), charts)
+        return _points(taken, owner, step, jax.tree.map(lambda v: v[owner], plain), charts)
 
     crossed = cut(rows, taken, refine)
     legs = jax.tree.map(lambda v: v[owner], leg)
     left, right = ((taken.x[owner, k], taken.D[owner, k], taken.q[owner, k]) for k in (step, step + 1))
     log_scale, link = np.log(legs.norm), rows[0].problem.loss.link
     assert link is not None
-    margins = [_whole(_margin(charts, legs, D, q), x) for x, D, q in (left, right)]
+    margins = [margin(*_margin(charts, legs, D, q), x) for x, D, q in (left, right)]
     least, lengths = bounds(left[0], right[0], margins, log_scale, link)
     inside = matter(rows, owner, least, lengths) | everywhere
     D, q = refine(owner[inside], step[inside])
@@ -105,10 +107,10 @@ def _taken(rows: Sequence[Track], charts: Charts, rtol: float, lanes: int) -> tu
     """
     legs = _legs(rows, charts)
     start = [np.array([getattr(r, key) for r in rows]) for key in ("x", "D", "q", "h")]
-    tried = []
+    tried, arrays = [], (*start, _plain(legs, charts))
     for first in range(0, len(rows), lanes):
         index = np.minimum(np.arange(first, first + lanes), len(rows) - 1)
-        some = jax.tree.map(lambda v, i=index: v[i], (*start, _plain(legs, charts)))
+        some = jax.tree.map(lambda v, i=index: v[i], arrays)
         tried.append(jax.tree.map(np.asarray, _integrate(*some, rtol, charts=charts, steps=MAX_STEPS)))
     x, D, q, _ = start
     return _accepted(tried, x, np.concatenate([D, q], axis=1)), legs
@@ -149,16 +151,11 @@ def _legs(rows: Sequence[Track], charts: Charts) -> path_time.Leg:
 
 
 def _margin(charts: Charts, leg: path_time.Leg, D: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The two parts ‖β*‖⟨D, s⟩ and ‖β*‖⟨s, s⟩ of the margin z at states (m, …, n) of m legs."""
+    """Flat and growing part ‖β*‖⟨D, s⟩ and ‖β*‖⟨s, s⟩ of the margin z at states (m, …, n) of m legs."""
     between = tuple(range(1, q.ndim - 1))
     where = np.broadcast_to(np.expand_dims(leg.where, between), q.shape)
     s, norm = weights(charts.charts, leg.which, q, where), np.expand_dims(leg.norm, between)
     return norm * (D * s).sum(-1), norm * (s * s).sum(-1)
-
-
-def _whole(parts: tuple[np.ndarray, np.ndarray], x: np.ndarray) -> np.ndarray:
-    """The margin from its two parts."""
-    return parts[0] + np.expm1(x) * parts[1]
 
 
 def _points(

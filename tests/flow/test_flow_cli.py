@@ -3,17 +3,11 @@
 import json
 
 import pytest
+from flow_command import run
 
 from polariscope import flow
-from polariscope.cli import main
 
 SMALL = flow.preset("logistic", n=8, seed=0, t=[1.0, 10.0])
-
-
-def run(*words):
-    with pytest.raises(SystemExit) as caught:
-        main(["flow", *map(str, words)])
-    return caught.value.code or 0
 
 
 @pytest.fixture

@@ -7,16 +7,9 @@ import sys
 import pandas as pd
 import pytest
 import yaml
-
-from polariscope.cli import main
+from flow_command import run
 
 SPEC = {"axes": {"scale": [0.1, 1.0], "temperature": [1.0, 2.0]}, "fixed": {"n": 2}, "seeds": 3, "t": [1, 100]}
-
-
-def run(*words):
-    with pytest.raises(SystemExit) as caught:
-        main(["flow", *map(str, words)])
-    return caught.value.code or 0
 
 
 @pytest.fixture
