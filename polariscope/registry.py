@@ -39,8 +39,9 @@ class Registry:
         """The object behind a name. Raises InputError with the nearest names if there is none."""
         if not isinstance(name, str) or name not in self._entries:
             raise unknown_name(self.kind, name, self._entries)
-        target, _ = self._entries[name]
-        if not isinstance(target, str):
-            return target
-        module, attribute = target.split(":")
-        return getattr(importlib.import_module(module), attribute)
+        target, summary = self._entries[name]
+        if isinstance(target, str):
+            module, attribute = target.split(":")
+            target = getattr(importlib.import_module(module), attribute)
+            self._entries[name] = (target, summary)
+        return target

@@ -99,10 +99,12 @@ class Steps:
         with np.errstate(divide="ignore"):
             return logsumexp(phi, b=sizes * _WEIGHTS, axis=(1, 2)) - self.log_scale[step]
 
-    def find(self, step: np.ndarray, start: np.ndarray, log_t: np.ndarray) -> np.ndarray:
-        """x at which each log t is reached in its step, which starts at log t = ``start``; by Newton in a bracket."""
-        found, going = self.right[step], np.arange(len(step))
-        low, high = self.left[step], found.copy()
+    def find(self, step: np.ndarray, start: np.ndarray, end: np.ndarray, log_t: np.ndarray) -> np.ndarray:
+        """x at which each log t is reached in its step, from log t = ``start`` to ``end``; by Newton in a bracket."""
+        low, high, going = self.left[step], self.right[step], np.arange(len(step))
+        with np.errstate(invalid="ignore"):
+            share = np.nan_to_num((log_t - start) / (end - start), nan=1.0).clip(0.0, 1.0)
+        found = np.minimum(low + np.log1p(share * np.expm1(high - low)), high)  # log t is almost linear in e^x
         for _ in range(200):
             at, x, wanted = step[going], found[going], log_t[going]
             reached = np.logaddexp(start[going], self.log_piece(at, x))

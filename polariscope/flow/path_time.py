@@ -87,7 +87,7 @@ def _field(charts: Charts, leg: Leg, x: Any, D: Array, q: Array) -> State:
     )
     turn = dq - jnp.where(charts.declares(leg.which, "shift_invariant"), dq[winner], 0.0)
     _, ds = jax.jvp(lambda q: charts.weights(leg.which, q, leg.where), (q,), (turn,))
-    return -jnp.expm1(x) * jnp.exp(x) * ds, jnp.exp(x) * dq
+    return -jnp.expm1(x) * (jnp.exp(x) * ds), jnp.exp(x) * dq  # e^2x is no number from x = 355 on
 
 
 @partial(jax.jit, static_argnums=0)

@@ -112,7 +112,8 @@ class Paths:
         steps = np.concatenate(step)
         assert self.pieces.inside[steps].all()
         inner = self.place[steps]
-        x = self.steps.find(inner, np.concatenate(start), np.concatenate([log_t for log_t in times if len(log_t)]))
+        wanted = np.concatenate([log_t for log_t in times if len(log_t)])
+        x = self.steps.find(inner, np.concatenate(start), self.pieces.log_t[steps], wanted)
         return inner, x
 
     def at(self, inner: np.ndarray, x: np.ndarray, log_t: np.ndarray) -> Path:

@@ -50,7 +50,8 @@ def check_target(data: Any, d: int) -> None:
         raise InputError(
             "target", got="the zero vector", expected="a direction to fit", fix="give at least one entry that is not 0"
         )
-    size = np.abs(data["target"]).max()
+    with np.errstate(over="ignore"):
+        size = np.hypot.reduce(data["target"])  # whose squares need not be numbers
     if not SHORTEST < size < 1 / SHORTEST:
         raise InputError(
             "length of the target",
