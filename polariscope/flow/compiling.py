@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -25,14 +26,29 @@ FEW = 8
 MANY = 64
 """From so many flows of one score map on, a program for them alone is worth its compilation."""
 KINDS = 24
-"""Of so many kinds of flows compiled programs are kept. The system limits how many pieces of memory a process maps,
-and a program takes some hundred."""
+"""Of so many kinds of flows compiled programs are kept."""
+AT_ONCE = 8
+"""So many kinds are compiled before there is room to be made again."""
+MAPS, MOST_MAPS = Path("/proc/self/maps"), Path("/proc/sys/vm/max_map_count")
+"""Where Linux tells the pieces of memory that this process maps, one a line, and how many it may."""
 _kept: set[Any] = set()
+
+
+def crowded() -> bool:
+    """Whether more than half the pieces of memory that this process may map are: a program takes up to 3,000 of them.
+
+    Without room for another, the compiler ends with an error. Systems other than Linux set no such limit.
+    """
+    try:
+        with MAPS.open("rb") as maps:
+            return sum(1 for _ in maps) > int(MOST_MAPS.read_text()) // 2
+    except OSError:
+        return False
 
 
 def make_room(kinds: Sequence[Any]) -> list[Any]:
     """Those of the kinds that are not compiled yet; others' programs are dropped if all would be too many."""
-    if len(_kept.union(kinds)) > KINDS:
+    if len(_kept.union(kinds)) > KINDS or (crowded() and not _kept.issuperset(kinds)):
         jax.clear_caches()
         _kept.clear()
     new = [kind for kind in kinds if kind not in _kept]

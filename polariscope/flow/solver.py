@@ -13,7 +13,7 @@ import jax
 from polariscope.errors import InputError
 from polariscope.flow import path_engine, time_engine
 from polariscope.flow.chunks import Chunk
-from polariscope.flow.compiling import KINDS, by_kind, make_room
+from polariscope.flow.compiling import AT_ONCE, by_kind, make_room
 from polariscope.flow.problem import Problem, read_problems
 from polariscope.flow.result import Result
 
@@ -75,7 +75,7 @@ def solve_many(
                     progress(len(results), len(read), result.name)
 
     kinds = _jobs(read)
-    for some in (list(kinds)[first : first + KINDS] for first in range(0, len(kinds), KINDS)):
+    for some in (list(kinds)[first : first + AT_ONCE] for first in range(0, len(kinds), AT_ONCE)):
         new = make_room(some)  # the first job of each compiles what its others use
         _side_by_side(solve_one, [kinds[kind][0] for kind in new])
         _side_by_side(solve_one, [job for kind in some for job in kinds[kind][kind in new :]])

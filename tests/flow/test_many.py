@@ -100,7 +100,7 @@ def test_chunks_within_memory_give_the_same(monkeypatch, loss):
 def test_programs_of_few_kinds_are_kept(monkeypatch):
     cleared = []
     monkeypatch.setattr(compiling, "KINDS", 2)
-    monkeypatch.setattr(solver, "KINDS", 2)
+    monkeypatch.setattr(solver, "AT_ONCE", 2)
     monkeypatch.setattr(jax, "clear_caches", lambda: cleared.append(True))
     problems = [flow.random_problem("logistic", n=n, scores="sum", seed=1) for n in (2, 3)]
     flow.solve_many(problems, t=[1.0])
@@ -109,3 +109,18 @@ def test_programs_of_few_kinds_are_kept(monkeypatch):
     assert len(cleared) == before  # the same kinds again
     flow.solve_many([flow.random_problem("square", n=n, seed=1) for n in (2, 3)], t=[1.0])
     assert len(cleared) == before + 1
+
+
+def test_programs_are_dropped_before_memory_maps_run_out(monkeypatch, tmp_path):
+    cleared = []
+    monkeypatch.setattr(jax, "clear_caches", lambda: cleared.append(True))
+    monkeypatch.setattr(compiling, "MAPS", tmp_path / "maps")
+    monkeypatch.setattr(compiling, "MOST_MAPS", tmp_path / "most")
+    monkeypatch.setattr(compiling, "_kept", {"first"})
+    assert not compiling.crowded()  # where the system does not tell
+    compiling.MOST_MAPS.write_text("10\n")
+    for mapped, others, dropped in ((5, "second", 0), (6, "second", 0), (6, "third", 1)):
+        compiling.MAPS.write_text("a piece\n" * mapped)
+        compiling.make_room([others])
+        assert len(cleared) == dropped
+    assert compiling._kept == {"third"}
