@@ -141,7 +141,7 @@ def rate_constant(n: float, kappa: float) -> float:
 
 
 def rate_law(path: Path, tolerance: float, norm: float = 1.0) -> Check:
-    """(1 - max s)(log t)²(1 + 1/N)/(2‖β*‖²) tends to 1; judged where (log t)/‖β*‖ > 1000 and log t > 1000.
+    """(1 - max s)(log t)²(1 + 1/N)/(2‖β*‖²) tends to 1; judged from log t = 1000·max(1, ‖β*‖, |u| at the start) on.
 
     N = (Σs_j)²/Σs_j² over the losers j, their effective number, tends to n - 1, but only like (log t)^(-4/n): with many
     keys or a wide start it is far from it at any time. The other corrections are of the order 1/log t.
@@ -151,8 +151,9 @@ def rate_law(path: Path, tolerance: float, norm: float = 1.0) -> Check:
     name, statement = "rate law", "1 - max s = 2‖β*‖²/((1 + 1/N)(log t)²) as t → ∞, N → n - 1"
     n = path.s.shape[1]
     top = np.sort(path.s[-1])[-2:]
-    if path.log_t[-1] < 1000 * max(1.0, norm) or n < 2 or top[0] in (0, top[1]):
-        why = "asymptotic: needs log t of at least 1000·max(1, ‖β*‖) and a single leader, others not 0"
+    scale = max(1.0, norm, 0.0 if path.u is None else float(np.abs(path.u[0]).max()))
+    if path.log_t[-1] < 1000 * scale or n < 2 or top[0] in (0, top[1]):
+        why = "asymptotic: needs log t of at least 1000·max(1, ‖β*‖, |u| at the start), a single leader, others not 0"
         return not_applicable(name, statement, why)
     losers = np.sort(path.s[-1])[:-1]
     relative = losers / losers[-1]  # squares of the weights underflow from log t = 10⁸⁰ on

@@ -199,7 +199,7 @@ def _judge(row: Track, count: int, *, limited: bool) -> None:
     short = row.problem.log_t[-1] - row.log_t
     if not np.isfinite([row.D, row.q]).all() or np.isnan(row.log_t):
         row.ended = "diverged"
-    elif short <= 0:
+    elif short <= 0 or (row.x >= path_time.FURTHEST and not row.where.any()):  # or nothing moves
         row.ended = "ok" if row.ended is None else row.ended
     elif count == 0 or row.x >= path_time.FURTHEST or row.taken + row.rejected >= MOST_STEPS:
         row.ended = "step limit"

@@ -53,7 +53,7 @@ def solve_chunk(problems: Sequence[Problem], chunk: Chunk, rtol: float) -> list[
     """Results of the problems of one chunk."""
     with np.errstate(over="ignore", invalid="ignore"):  # such paths end as diverged
         paths = follow(problems, INTERNAL * rtol, chunk)
-        reached = [p.log_t <= paths.knots(i)[-1] for i, p in enumerate(problems)]
+        reached = [paths.reached(i, p.log_t) for i, p in enumerate(problems)]
         found = paths.at(*_asked(paths, reached))
     ends = np.cumsum([r.sum() for r in reached])
     results = []
@@ -133,7 +133,7 @@ def _status(paths: Paths, i: int, asked: Path, reached: np.ndarray) -> tuple[str
     if not reached.all():
         why = f"The steps allowed were used up at log t = {track.log_t:.6g}; the path is stiff there"
         return "step limit", f"{why}. Ask for earlier times, or a larger rtol."
-    if not track.where.any():
+    if not track.where.any() and not asked.s[-1].any():
         return "converged", "No key has weight: nothing moves."
     tied = tied_lead(asked.s[-1], track.start, problem.a0)
     if tied:

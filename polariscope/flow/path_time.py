@@ -112,6 +112,7 @@ def integrate(x: Array, D: Array, q: Array, h: Array, leg: Leg, rtol: float, cha
         steps: accepted and rejected together.
     """
     slope = _slopes(leg, charts)
+    parts = 2.0 * (D.shape[1] if leg.where is None else jnp.maximum(leg.where.sum(1, dtype=D.dtype), 1.0))
 
     def stop(x: Array, y: Array) -> Array:
         D, q = _halves(y)
@@ -123,7 +124,7 @@ def integrate(x: Array, D: Array, q: Array, h: Array, leg: Leg, rtol: float, cha
         h = jnp.minimum(taken.h, leg.furthest - at)
         new, error = _step(slope, at, y, h)
         size = jnp.maximum(jnp.abs(y), jnp.abs(new))
-        ratio = jnp.sqrt(jnp.mean((error / (rtol + rtol * size)) ** 2, axis=0))
+        ratio = jnp.sqrt(jnp.sum((error / (rtol + rtol * size)) ** 2, axis=0) / parts)
         good = ratio <= 1
         factor = jnp.clip(SAFETY * ratio ** (-1 / ORDER), jnp.where(good, 1.0, SHRINK), jnp.where(good, GROW, 1.0))
         accepted = good & taken.going

@@ -1,7 +1,7 @@
 """Solved paths, many in one set of arrays: knots with their times, and polynomials on the steps that matter."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -94,11 +94,17 @@ class Paths:
         """log t at the knots of one path, (steps + 1,), -inf at the first."""
         return np.append(-np.inf, self.pieces.log_t[self.first[path] : self.first[path + 1]])
 
+    def reached(self, path: int, log_t: np.ndarray) -> np.ndarray:
+        """Whether the path reaches times (k,); one on which nothing moves any more reaches all."""
+        track = self.tracks[path]
+        still = track.ended == "ok" and not track.where.any()
+        return (log_t <= self.knots(path)[-1]) | still
+
     def find(self, times: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Where times of each path are reached: place among the known steps, and x, both (times of all paths,).
 
         Args:
-            times: as log t, for each path; not later than its last knot.
+            times: as log t, for each path; not later than its last knot, unless nothing moves there.
         """
         start, step = [], []
         for index, log_t in enumerate(times):
@@ -112,7 +118,7 @@ class Paths:
         steps = np.concatenate(step)
         assert self.pieces.inside[steps].all()
         inner = self.place[steps]
-        wanted = np.concatenate([log_t for log_t in times if len(log_t)])
+        wanted = np.minimum(np.concatenate([log_t for log_t in times if len(log_t)]), self.pieces.log_t[steps])
         x = self.steps.find(inner, np.concatenate(start), self.pieces.log_t[steps], wanted)
         return inner, x
 
@@ -120,7 +126,11 @@ class Paths:
         """The paths at points of known steps; columns are padded."""
         basis = self.steps.basis(inner, x)[:, None]
         D, q = ((basis @ c[inner])[:, 0] for c in (self.pieces.inner_D, self.pieces.inner_q))
-        return self._path(np.flatnonzero(self.pieces.inside)[inner], x, D, q, log_t)
+        step = np.flatnonzero(self.pieces.inside)[inner]
+        path = self._path(step, x, D, q, log_t)
+        late = np.maximum(log_t - self._ends[self.pieces.owner[step]], 0.0)  # τ grows with t where nothing moves
+        with np.errstate(over="ignore"):
+            return replace(path, tau=path.tau * np.exp(late))
 
     def at_knots(self, path: int, count: int) -> Path:
         """One path at the left ends of its first steps."""
@@ -137,13 +147,10 @@ class Paths:
             a[which == index] = chart.leave(q[which == index], sign[which == index])
         u = D + np.expm1(x)[:, None] * s
         log_objective = self.steps.link.log_value(norm[:, 0] * (u * s).sum(-1))
-        u, start = norm * u, self._starts[owner]
-        moved = (u - start) / norm**2
-        columns = self._columns[owner] + moved * (2 * start + norm**2 * moved)
         with np.errstate(over="ignore"):
             return Path(
-                log_t=log_t, s=s, a=a, u=u, objective=np.exp(log_objective), log_objective=log_objective,
-                column_norms=np.sqrt(np.maximum(columns, 0.0)), tau=np.expm1(x) / norm[:, 0],
+                log_t=log_t, s=s, a=a, u=norm * u, objective=np.exp(log_objective), log_objective=log_objective,
+                column_norms=np.hypot(self._across[owner], u), tau=np.expm1(x) / norm[:, 0],
             )  # fmt: skip
 
     @cached_property
@@ -159,10 +166,10 @@ class Paths:
         return np.stack([track.sign for track in self.tracks])
 
     @cached_property
-    def _starts(self) -> np.ndarray:
-        return np.stack([padded(track.start, len(track.q)) for track in self.tracks])
+    def _across(self) -> np.ndarray:
+        return np.stack([padded(track.across, len(track.q)) for track in self.tracks])
 
     @cached_property
-    def _columns(self) -> np.ndarray:
-        """Squares of the norms of V0's columns."""
-        return np.stack([padded(np.sum(t.problem.V0**2, axis=0), len(t.q)) for t in self.tracks])
+    def _ends(self) -> np.ndarray:
+        """log t at the last knot of each path."""
+        return np.append(-np.inf, self.pieces.log_t)[self.first[1:]]

@@ -23,6 +23,7 @@ class Track:
         problem, chart: what is followed; n of the problem may be smaller than that of the arrays, which are padded.
         where: keys that take part, (n,). sign: of the logits at the start.
         start: u at the start, with exact ties kept exact, (n of the problem,). norm: ‖β*‖.
+        across: norms of V's columns without their part along the target, which never change, (n of the problem,).
         x, D, q: the last state. log_t: its time. margin: at which the current leg stops. h: the step to try next.
         ended: None on the way, else "ok", "step limit", "diverged", "kink".
         kinks: (log t, key) of every key that lost its weight.
@@ -33,6 +34,7 @@ class Track:
     where: np.ndarray
     sign: np.ndarray
     start: np.ndarray
+    across: np.ndarray
     x: float
     D: np.ndarray
     q: np.ndarray
@@ -62,11 +64,13 @@ def track_of(problem: Problem, n: int) -> Track:
         where=padded(chart.active(a0) & problem.where, n),
         sign=padded(np.sign(a0), n),
         start=start,
+        across=np.hypot.reduce(problem.V0 - np.outer(problem.data["target"] / norm, u / norm)),
         x=0.0,
         D=padded(start / norm, n),
         q=padded(chart.enter(a0), n),
         margin=float(problem.log_t[-1]) + 2 * np.log(norm),
         norm=norm,
+        ended=None if np.isfinite(np.where(seen, u / norm, 0.0) ** 2).all() else "diverged",
     )
 
 
@@ -102,5 +106,5 @@ def matter(rows: Sequence[Track], owner: np.ndarray, least: np.ndarray, most: np
         before = np.logaddexp.accumulate(np.append(row.log_t, least[mine]))[:-1]
         until = np.logaddexp.accumulate(np.append(row.log_t, most[mine]))[1:]
         following = np.append(wanted, np.inf)[np.searchsorted(wanted, before - 1.0)]
-        found[mine] = following <= until + 40.0
+        found[mine] = (following <= until + 40.0) | ~row.where.any()  # where nothing moves, one step goes on for ever
     return found

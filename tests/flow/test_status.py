@@ -95,3 +95,43 @@ def test_values_of_hidden_keys_do_not_matter():
     one, other = flow.solve_many(problems, t=[0.0, 100.0])
     np.testing.assert_array_equal(one.s, other.s)
     assert one.s[-1, 2] > one.s[-1, 1] > one.s[-1, 0]
+
+
+NOTHING = {"model": "value", "V0": [[1.0, 0.0, 3.0], [2.0, -1.0, 0.5]], "target": [0.6, 0.8]}
+
+
+@pytest.mark.parametrize("loss", ["logistic", "exponential"])
+@pytest.mark.parametrize(
+    ("scores", "a0"), [("relu", [-1.0, -2.0, -3.0]), ("relu-elementwise", [-1.0, -2.0, -3.0]), ("l1", [0.0] * 3)]
+)
+def test_nothing_moves_for_ever_where_no_key_has_weight(loss, scores, a0):
+    log_t = np.array([0.0, 100.0, 689.0, 1e3, 1e150])
+    result = flow.solve(NOTHING | {"loss": loss, "scores": scores, "a0": a0}, log_t=log_t)
+    assert result.status == "converged"
+    assert "nothing moves" in result.message
+    assert not result.s.any()
+    slowness = {"logistic": np.log(2.0), "exponential": 0.0}[loss]  # of a loss of the margin 0
+    with np.errstate(over="ignore"):
+        np.testing.assert_allclose(result.tau, np.exp(log_t - slowness), rtol=1e-9)
+    np.testing.assert_allclose(result.column_norms, [np.linalg.norm(NOTHING["V0"], axis=0)] * 5, rtol=1e-15)
+    assert all(check.holds is not False for check in result.checks)
+
+
+def test_columns_of_values_as_large_as_floats_go():
+    problem = flow.preset("logistic", n=3)
+    start = np.array(problem["V0"])
+    for scale, status in ((1e100, "ok"), (1e150, "ok"), (1e160, "diverged"), (1e300, "diverged")):
+        large = flow.solve(problem | {"V0": (scale * start).tolist()}, log_t=[-1000.0, 0.0])
+        assert large.status == status  # z moves at the rate of the square of V
+        if large.complete:
+            norms = scale * np.linalg.norm(start, axis=0)
+            np.testing.assert_allclose(large.column_norms, [norms] * 2, rtol=1e-12)
+            np.testing.assert_allclose(large.s[1] @ (large.u[1] / scale), 0.0, atol=1e-9)  # z stops where f' does
+
+
+def test_the_rate_law_waits_for_values_of_the_start_to_be_small_beside_log_t():
+    problem = flow.preset("logistic", n=3)
+    large = problem | {"V0": (1e50 * np.array(problem["V0"])).tolist()}
+    for log_t, judged in ((1e6, False), (1e60, True)):
+        law = {check.name: check for check in flow.solve(large, log_t=[log_t]).checks}["rate law"]
+        assert law.holds is (True if judged else None)
