@@ -26,6 +26,8 @@ _DERIVATIVE = np.pad(chebyshev.chebder(np.eye(DEGREE + 1), axis=0), ((0, 1), (0,
 FALLS = np.array([0.0, 2.0, 5.0, 10.0, 20.0, 40.0])
 """How far φ has fallen at the ends of the panels of a quadrature, backwards from its upper limit."""
 _NODES, _WEIGHTS = (0.5 * (v + s) for v, s in zip(legendre.leggauss(10), (1.0, 0.0), strict=True))
+FEW = 1024
+"""Quadratures done at once: the polynomials at the nodes of each take 5 kB."""
 _EPS = np.finfo(float).eps
 
 
@@ -90,6 +92,10 @@ class Steps:
 
     def log_piece(self, step: np.ndarray, x: np.ndarray) -> np.ndarray:
         """log of the time from the start of each step to x, (q,); -inf where they coincide."""
+        parts = [self._log_piece(step[i : i + FEW], x[i : i + FEW]) for i in range(0, len(step), FEW)]
+        return np.concatenate([np.zeros(0), *parts])
+
+    def _log_piece(self, step: np.ndarray, x: np.ndarray) -> np.ndarray:
         length = (x - self.left[step])[:, None]
         _, slope = self.rate(step, x)
         back = np.append(np.minimum(FALLS / np.maximum(slope, 1.0)[:, None], length), length, axis=1)

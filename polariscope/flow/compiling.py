@@ -27,7 +27,7 @@ MANY = 64
 """From so many flows of one score map on, a program for them alone is worth its compilation."""
 KINDS = 24
 """Of so many kinds of flows compiled programs are kept."""
-AT_ONCE = 8
+AT_ONCE = 4
 """So many kinds are compiled before there is room to be made again."""
 MAPS, MOST_MAPS = Path("/proc/self/maps"), Path("/proc/sys/vm/max_map_count")
 """Where Linux tells the pieces of memory that this process maps, one a line, and how many it may."""
@@ -35,9 +35,10 @@ _kept: set[Any] = set()
 
 
 def crowded() -> bool:
-    """Whether more than half the pieces of memory that this process may map are: a program takes up to 3,000 of them.
+    """Whether more than half the pieces of memory that this process may map are.
 
-    Without room for another, the compiler ends with an error. Systems other than Linux set no such limit.
+    The programs of one kind take up to 5,500 of the 65,530 that are usual. Without room for another, the compiler ends
+    with an error. Systems other than Linux set no such limit.
     """
     try:
         with MAPS.open("rb") as maps:

@@ -14,7 +14,7 @@ from polariscope.flow.compiling import QUICK
 from polariscope.flow.kinks import cut, leave, undecided
 from polariscope.flow.paths import Paths, Pieces, in_order, no_pieces
 from polariscope.flow.problem import Problem
-from polariscope.flow.tracks import Track, matter, track_of, weights
+from polariscope.flow.tracks import Track, elapsed, matter, track_of, weights
 
 MAX_STEPS = 512
 """Accepted and rejected steps of one leg; a leg that needs more goes on in the next round."""
@@ -184,7 +184,7 @@ def _move(rows: Sequence[Track], taken: Taken, owner: np.ndarray, lengths: np.nd
     log_t, edges = np.empty(len(lengths)), np.searchsorted(owner, np.arange(len(rows) + 1))
     for index, row in enumerate(rows):
         mine, count = slice(edges[index], edges[index + 1]), int(taken.accepted[index])
-        log_t[mine] = np.logaddexp.accumulate(np.append(row.log_t, lengths[mine]))[1:]
+        log_t[mine] = elapsed(row.log_t, lengths[mine])[1:]
         row.x, row.D, row.q = float(taken.x[index, count]), taken.D[index, count], taken.q[index, count]
         row.taken += count
         row.rejected += int(taken.rejected[index])

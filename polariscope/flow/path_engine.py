@@ -19,7 +19,7 @@ INTERNAL = 0.1
 """The steps are taken with this times the accuracy asked for: the errors of the knots add up to about ten of them."""
 FEW = 32
 """Up to so many problems, all are padded to the longest: one compilation costs more than some hidden keys."""
-TOGETHER = 128
+TOGETHER = 256
 """Paths followed side by side."""
 
 

@@ -81,13 +81,18 @@ def field(x: Any, state: State, args: tuple[Charts, Leg]) -> State:
 def _field(charts: Charts, leg: Leg, x: Any, D: Array, q: Array) -> State:
     s = charts.weights(leg.which, q, leg.where)
     u = D + jnp.expm1(x) * s
-    winner = jnp.argmax(s)
+    winner = s == jnp.max(s)
     dq = charts.velocity(
-        leg.which, q, u - jnp.where(charts.declares(leg.which, "sums_to_one"), u[winner], 0.0), leg.where
+        leg.which, q, u - jnp.where(charts.declares(leg.which, "sums_to_one"), _of(winner, u), 0.0), leg.where
     )
-    turn = dq - jnp.where(charts.declares(leg.which, "shift_invariant"), dq[winner], 0.0)
+    turn = dq - jnp.where(charts.declares(leg.which, "shift_invariant"), _of(winner, dq), 0.0)
     _, ds = jax.jvp(lambda q: charts.weights(leg.which, q, leg.where), (q,), (turn,))
     return -jnp.expm1(x) * (jnp.exp(x) * ds), jnp.exp(x) * dq  # e^2x is no number from x = 355 on
+
+
+def _of(winner: Array, values: Array) -> Array:
+    """The value of the winner, the largest if several are tied. Faster for many flows than an index."""
+    return jnp.max(jnp.where(winner, values, -jnp.inf))
 
 
 @partial(jax.jit, static_argnums=0)

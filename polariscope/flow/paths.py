@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from polariscope.flow.charts import Charts
+from polariscope.flow.chunks import MEMORY
 from polariscope.flow.clock import DEGREE, Steps
-from polariscope.flow.result import Path
+from polariscope.flow.result import Path, concatenated
 from polariscope.flow.tracks import Track, padded, weights
 
 
@@ -123,7 +124,12 @@ class Paths:
         return inner, x
 
     def at(self, inner: np.ndarray, x: np.ndarray, log_t: np.ndarray) -> Path:
-        """The paths at points of known steps; columns are padded."""
+        """The paths at points of known steps (m,); columns are padded. A few at a time, however many there are."""
+        few = max(1, MEMORY // (256 * (DEGREE + 1) * self.pieces.q.shape[1]))
+        parts = [self._at(inner[i : i + few], x[i : i + few], log_t[i : i + few]) for i in range(0, len(x), few)]
+        return concatenated(parts) if parts else self._at(inner, x, log_t)
+
+    def _at(self, inner: np.ndarray, x: np.ndarray, log_t: np.ndarray) -> Path:
         basis = self.steps.basis(inner, x)[:, None]
         D, q = ((basis @ c[inner])[:, 0] for c in (self.pieces.inner_D, self.pieces.inner_q))
         step = np.flatnonzero(self.pieces.inside)[inner]

@@ -1,6 +1,6 @@
 """What a solved flow is: a path at the times asked for, a status with a sentence, checks and statistics."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -121,12 +121,18 @@ def blanked(path: Path, reached: np.ndarray) -> Path:
     return Path(**{**vars(path), **hidden})
 
 
+def concatenated(paths: Sequence[Path]) -> Path:
+    """Pieces of paths one after the other; what one of them lacks is None."""
+    if len(paths) == 1:
+        return paths[0]
+    pairs = {key: [getattr(path, key) for path in paths] for key in vars(paths[0])}
+    joint: dict[str, Any] = {
+        key: None if any(v is None for v in values) else np.concatenate(values) for key, values in pairs.items()
+    }
+    return Path(**joint)
+
+
 def joined(one: Path, other: Path) -> Path:
     """Two pieces of one path as one, in order of time, each time once."""
-    log_t = np.append(one.log_t, other.log_t)
-    _, index = np.unique(log_t, return_index=True)
-    pairs = {key: (value, getattr(other, key)) for key, value in vars(one).items()}
-    both: dict[str, Any] = {
-        key: None if a is None or b is None else np.concatenate([a, b])[index] for key, (a, b) in pairs.items()
-    }
-    return Path(**both)
+    both = concatenated([one, other])
+    return both.at(np.unique(both.log_t, return_index=True)[1])

@@ -76,6 +76,8 @@ def track_of(problem: Problem, n: int) -> Track:
 
 def padded(values: np.ndarray, n: int) -> np.ndarray:
     """Values of length n, the last ones 0 or False."""
+    if len(values) == n:
+        return values
     return np.concatenate([values, np.zeros(n - len(values), values.dtype)])
 
 
@@ -92,6 +94,13 @@ def weights(charts: Sequence[Chart], which: np.ndarray, q: np.ndarray, where: np
     return s
 
 
+def elapsed(log_t: float, lengths: np.ndarray) -> np.ndarray:
+    """log t at the ends of m steps from log t on, (…, m + 1), if they take times of logs ``lengths`` (…, m)."""
+    every = np.empty((*lengths.shape[:-1], lengths.shape[-1] + 1))
+    every[..., 0], every[..., 1:] = log_t, lengths
+    return np.logaddexp.accumulate(every, axis=-1)
+
+
 def matter(rows: Sequence[Track], owner: np.ndarray, least: np.ndarray, most: np.ndarray) -> np.ndarray:
     """Which steps (m,), of rows ``owner``, matter to the times wanted: they may hold one, or add to it noticeably.
 
@@ -101,10 +110,11 @@ def matter(rows: Sequence[Track], owner: np.ndarray, least: np.ndarray, most: np
         least, most: bounds of the log of the time that each step takes, (m,).
     """
     found, edges = np.zeros(len(owner), bool), np.searchsorted(owner, np.arange(len(rows) + 1))
+    lengths = np.stack([least, most])
     for index, row in enumerate(rows):
         mine, wanted = slice(edges[index], edges[index + 1]), row.problem.log_t
-        before = np.logaddexp.accumulate(np.append(row.log_t, least[mine]))[:-1]
-        until = np.logaddexp.accumulate(np.append(row.log_t, most[mine]))[1:]
-        following = np.append(wanted, np.inf)[np.searchsorted(wanted, before - 1.0)]
+        before, until = elapsed(row.log_t, lengths[:, mine])
+        following = np.append(wanted, np.inf)[wanted.searchsorted(before[:-1] - 1.0)]
+        until = until[1:]
         found[mine] = (following <= until + 40.0) | ~row.where.any()  # where nothing moves, one step goes on for ever
     return found

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polariscope import flow
-from polariscope.flow import chunks, compiling, following, solver
+from polariscope.flow import chunks, clock, compiling, following, paths, solver
 
 LOG_T = np.geomspace(0.1, 1e6, 25)
 
@@ -92,6 +92,8 @@ def test_chunks_within_memory_give_the_same(monkeypatch, loss):
     problems = [flow.random_problem(loss, n=3, seed=seed) for seed in range(40)]
     whole = flow.solve_many(problems, t=[1.0, 10.0])
     monkeypatch.setattr(chunks, "MEMORY", 1 << 18)
+    monkeypatch.setattr(paths, "MEMORY", 1)  # point by point
+    monkeypatch.setattr(clock, "FEW", 3)
     several = flow.solve_many(problems, t=[1.0, 10.0])
     for one, other in zip(whole, several, strict=True):
         np.testing.assert_allclose(one.s, other.s, rtol=0, atol=1e-9)
