@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from scipy.optimize import elementwise
 
-from polariscope.flow.charts import GONE, chart_of
+from polariscope.flow.chart import GONE, chart_of
 from polariscope.flow.chunks import Chunk
 from polariscope.flow.ordinary_time import Data, Flow, Observed, edges, integrate, observe
 from polariscope.flow.problem import Problem

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from polariscope.flow.charts import GONE
+from polariscope.flow.chart import GONE
 from polariscope.flow.clock import coefficients
 from polariscope.flow.tracks import Track
 

@@ -58,7 +58,7 @@ class Data(NamedTuple):
 class Flow(NamedTuple):
     """A velocity field on the trained parameters, made of a model, score maps and a loss.
 
-    ``pieces``: whether score maps are taken piece by piece (`polariscope.flow.charts`), which needs a model whose
+    ``pieces``: whether score maps are taken piece by piece (`polariscope.flow.chart`), which needs a model whose
     logits move only by their own payoffs. ``tied``: whether some keys start alike, and are to stay so.
     """
 

@@ -5,7 +5,7 @@ path time, dτ = r dt, the path does not know the loss. With û = u/‖β*‖ an
 
     dû/dτ̂ = s,    da/dτ̂ = Jᵀ û,    s = σ(a).
 
-Integrated are D = û - τ̂ s and the coordinates q of a (`polariscope.flow.charts`), over x = log(1 + τ̂). The winner's û
+Integrated are D = û - τ̂ s and the coordinates q of a (`polariscope.flow.chart`), over x = log(1 + τ̂). The winner's û
 grows like τ̂ while its weight tends to 1, so D stays bounded, and q moves like a multiple of x: a decade of τ̂ costs a
 few steps. Integrating û itself costs twelve a decade.
 """

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import jax
 import numpy as np
 
-from polariscope.flow.charts import Chart, chart_of
+from polariscope.flow.chart import Chart, chart_of
 from polariscope.flow.problem import Problem
 from polariscope.flow.ties import tie
 from polariscope.scores import ScoreMap
