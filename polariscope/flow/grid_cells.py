@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from polariscope.flow.grid_spec import NAMES
+from polariscope.flow.cell import NAMES
 from polariscope.flow.result import STATUSES
 from polariscope.flow.winners import share
 from polariscope.metrics import bootstrap_interval

@@ -1,7 +1,7 @@
 """What a phase diagram is: one or two axes, what stays fixed, seeds, and times."""
 
 import itertools
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -9,74 +9,12 @@ from typing import Any, Literal, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from polariscope import scores as score_maps
 from polariscope.errors import InputError, unknown_name
-from polariscope.flow.presets import Wanted, check_data, random_problem
-from polariscope.flow.times import read_times, untimed
+from polariscope.flow.cell import NAMES, STRICT, Cell, check_names, read_cell
+from polariscope.flow.times import read_times
 from polariscope.validation import as_input_error
 
 MOST_FLOWS = 1_000_000
-MOST_NUMBERS = 4_000_000
-"""Entries of V0, and of all V0 that are held at a time."""
-STRICT = ConfigDict(strict=True, frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Cell(BaseModel):
-    """What one cell of a phase diagram solves, but for the seed. The defaults are those of `presets.preset`.
-
-    Args:
-        loss, scores: names; model: value, or tied (d = n).
-        n: number of keys; d: dimension of the predictor, n if left out.
-        scale: V0 and a0 have entries scale·N(0, 1).
-        target_norm: ‖β*‖, for losses that fit a vector.
-        temperature: σ(a/temperature).
-        condition_number: κ of X, for regression: singular values from 1 down to 1/κ at equal ratios. Left out, X has
-            entries N(0, 1)/√d.
-    """
-
-    model_config = STRICT
-    loss: str = "logistic"
-    scores: str = "softmax"
-    model: Literal["value", "tied"] = "value"
-    n: int = Field(8, ge=1, le=10_000)
-    d: int | None = Field(None, ge=1, le=10_000)
-    scale: float = Field(0.1, ge=1e-100, le=1e100)  # squares of these are numbers
-    target_norm: float = Field(1.0, ge=1e-90, le=1e90)
-    temperature: float = Field(1.0, ge=1e-100, le=1e100)
-    condition_number: float | None = Field(None, ge=1)
-
-    @model_validator(mode="after")
-    def _check_together(self) -> Self:
-        check_data(self.loss, Wanted(self.d or self.n, self.target_norm, self.condition_number))
-        score_maps.get(self.scores)
-        if self.model == "tied" and self.d not in (None, self.n):
-            raise InputError("d", got=f"{self.d} with n = {self.n}", expected="d = n for the tied model", fix="drop d")
-        if self.entries > MOST_NUMBERS:
-            got = f"n = {self.n}, d = {self.d or self.n}"
-            raise InputError(
-                "size of V0", got=got, expected=f"at most {MOST_NUMBERS} entries n·d", fix="give a small d"
-            )
-        return self
-
-    @property
-    def entries(self) -> int:
-        """Of V0: n·d."""
-        return self.n * (self.d or self.n)
-
-    @property
-    def shape(self) -> tuple[Any, ...]:
-        """Cells that agree in this may be solved by one compiled program."""
-        return self.loss, self.model, self.n, self.d or self.n
-
-    def problem(self, seed: int, log_t: Any) -> dict[str, Any]:
-        """The problem of one seed, as `solve` takes it. A seed gives the same random numbers in every cell."""
-        names = ("scores", "n", "d", "scale", "target_norm", "condition_number")
-        made = untimed(random_problem(self.loss, seed=seed, **{name: getattr(self, name) for name in names}))
-        tempered = {} if self.temperature == 1 else {"temperature": self.temperature}
-        return {**made, **tempered, "model": self.model, "log_t": list(log_t)}
-
-
-NAMES = tuple(Cell.model_fields)
 _WHOLE = ("n", "d")
 _WORDS = ("loss", "scores", "model")
 _RANGE = ("from", "to", "count", "spacing")
@@ -126,7 +64,7 @@ class GridSpec(BaseModel):
     rtol: float = Field(1e-9, ge=1e-13, le=1e-2)
 
     def __init__(self, **given: Any) -> None:
-        _check_names(given, GridSpec.model_fields, "grid setting")
+        check_names(given, GridSpec.model_fields, "grid setting")
         try:
             super().__init__(**_listed(given))
         except ValidationError as problem:
@@ -146,7 +84,7 @@ class GridSpec(BaseModel):
         if not isinstance(raw, Mapping):
             expected = "names with one value each"
             raise InputError("fixed", got=repr(raw)[:80], expected=expected, fix="write fixed: {n: 8}")
-        _check_names(raw, NAMES, "name in fixed")
+        check_names(raw, NAMES, "name in fixed")
         return dict(raw)
 
     @field_validator("seeds", mode="before")
@@ -183,7 +121,7 @@ class GridSpec(BaseModel):
     def cells(self) -> tuple[Cell, ...]:
         """Every cell, the last axis varying fastest."""
         combined = (dict(zip(self.axes, values, strict=True)) for values in itertools.product(*self.axes.values()))
-        return tuple(_cell({**self.fixed, **varied}) for varied in combined)
+        return tuple(read_cell({**self.fixed, **varied}) for varied in combined)
 
     @property
     def times(self) -> list[float]:
@@ -225,25 +163,12 @@ def _spread(name: str, raw: Mapping[Any, Any]) -> list[float]:
     """The values of a `Range`."""
     if name in _WORDS:
         raise InputError(f"axis {name}", got=repr(raw)[:80], expected="a list of names", fix=f"list the {name} wanted")
-    _check_names(raw, _RANGE, f"{name} setting")
+    check_names(raw, _RANGE, f"{name} setting")
     try:
         values = Range(**raw).values()
     except ValidationError as problem:
         raise as_input_error(problem, f"{name} setting", _RANGE) from None
     return [round(value) for value in values] if name in _WHOLE else values
-
-
-def _check_names(given: Mapping[Any, Any], known: Collection[str], what: str) -> None:
-    for name in given:
-        if name not in known:
-            raise unknown_name(what, name, known)
-
-
-def _cell(given: dict[str, Any]) -> Cell:
-    try:
-        return Cell(**given)
-    except ValidationError as problem:
-        raise as_input_error(problem, "grid setting", NAMES) from None
 
 
 def _listed(value: Any) -> Any:

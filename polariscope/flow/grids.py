@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 
 from polariscope import scores as score_maps
+from polariscope.flow.cell import MOST_NUMBERS, Cell
 from polariscope.flow.charts import declares_distribution
 from polariscope.flow.grid_cells import LEADERS, NO_START, grid_summary
 from polariscope.flow.grid_folder import GridFolder
-from polariscope.flow.grid_spec import MOST_NUMBERS, Cell, GridSpec, read_spec
+from polariscope.flow.grid_spec import GridSpec, read_spec
 from polariscope.flow.outcomes import winner_of
 from polariscope.flow.problem import NoStart, Problem, read_problem
 from polariscope.flow.result import Result

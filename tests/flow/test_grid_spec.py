@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from polariscope import flow
 from polariscope.errors import InputError
-from polariscope.flow.grid_spec import NAMES, read_spec
+from polariscope.flow.cell import NAMES
+from polariscope.flow.grid_spec import read_spec
 
 NUMBERS = st.floats(1e-6, 1e3)
 VALUES = {
