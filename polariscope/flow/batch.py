@@ -53,6 +53,7 @@ class Batch:
     Attributes:
         problems: what is solved. flow: their velocity field. rtol: of the steps. together: side by side, or in turn.
         y: trained parameters. data: what else the velocity depends on. t: times reached.
+        shift: from where logits are measured, (b,).
         stage: place in `PLAN`. steps, rejected: so far.
         ended: None on the way, else "copy", "converged", "kink", "diverged" or "step limit".
         kinks: (t, key) of every key that lost its weight, or, at the end of a flow with status "kink", may move.
@@ -64,6 +65,7 @@ class Batch:
     together: bool
     y: dict[str, Any]
     data: Data
+    shift: np.ndarray
     t: np.ndarray
     stage: np.ndarray
     steps: np.ndarray
@@ -82,7 +84,7 @@ class Batch:
             self.ended[i] = "diverged"
         for i in np.flatnonzero(self.alive() & (self._way_left(v) <= self.rtol)):
             self.ended[i] = "converged"
-        return observed
+        return observed._replace(a=observed.a + self.shift[:, None])
 
     def _way_left(self, v: dict[str, Any]) -> np.ndarray:
         """How far the parameters will still move, if they are close to a minimum; infinite if they are not.
@@ -200,14 +202,18 @@ def batch_of(problems: Sequence[Problem], rtol: float, chunk: Chunk) -> Batch:
         stacked([dict(p.data) for p in problems]),
         stacked([{k: v for k, v in p.parameters.items() if k not in names} for p in problems]),
         np.array([charts.members.index(p.scores) for p in problems]),
-        np.stack([p.where & (c.active(p.a0) if flow.pieces else True) for p, c in zip(problems, own, strict=True)]),
+        np.stack([c.active(p.a0, p.where) if flow.pieces else p.where for p, c in zip(problems, own, strict=True)]),
         np.stack([np.sign(p.a0) for p in problems]),
-        np.stack([p.where & c.edge(p.a0) & flow.pieces for p, c in zip(problems, own, strict=True)]),
+        np.stack([c.edge(p.a0, p.where) & flow.pieces for p, c in zip(problems, own, strict=True)]),
         same,
     )
     y = stacked([{k: p.parameters[k] for k in names} for p in problems])
+    movable = flow.pieces and "a" in y
+    shift = np.array([c.shift(p.a0, p.where) if movable else 0.0 for p, c in zip(problems, own, strict=True)])
+    if movable:
+        y["a"] = y["a"] - shift[:, None]
     count = len(problems)
     ended: list[str | None] = [None] * (count - copies) + ["copy"] * copies
     stage, steps, rejected = (np.zeros(count, int) for _ in range(3))
     start, kinks = np.zeros(count), [[] for _ in problems]
-    return Batch(problems, flow, rtol, chunk.together, y, data, start, stage, steps, rejected, ended, kinks)
+    return Batch(problems, flow, rtol, chunk.together, y, data, shift, start, stage, steps, rejected, ended, kinks)

@@ -24,6 +24,18 @@ from polariscope.scores.homogeneous import total
 from polariscope.scores.tempered import Tempered
 
 
+def declares(score_map: Any, what: str) -> bool:
+    """Whether a score map declares a property; a user's own function declares nothing."""
+    return bool(getattr(getattr(score_map, "properties", None), what, False))
+
+
+def masks(score_map: Any) -> bool:
+    """Whether σ can be asked about some of the keys only."""
+    if isinstance(score_map, Tempered):
+        return masks(score_map.inner)
+    return isinstance(score_map, ScoreMap) and getattr(score_map, "masks", True)
+
+
 @dataclass(frozen=True)
 class Chart:
     """σ in coordinates q, on the keys that have weight.
@@ -48,13 +60,21 @@ class Chart:
         """Logits of coordinates q (…, n); ``sign`` is that of the logits at the start, which do not change it."""
         return self.temperature * q
 
-    def active(self, a: np.ndarray) -> np.ndarray:
-        """Boolean (n,): the keys that have weight, or may get it."""
-        return np.ones(len(a), bool)
+    def shift(self, a: np.ndarray, where: np.ndarray) -> float:
+        """From where logits are measured: near the largest, or 0 where that is as good, or σ does not ignore shifts.
 
-    def edge(self, a: np.ndarray) -> np.ndarray:
-        """Boolean (n,): the keys at which σ has a kink."""
-        return self.of.kinks(a) == 0 if self.floor == 0 else np.zeros(len(a), bool)
+        Floats near 10¹⁴ are too coarse to follow a path in. Multiples of a power of two are taken off without an error.
+        """
+        unit = np.exp2(np.floor(np.log2(1024.0 * self.temperature)))
+        return float(unit * np.round(a[where].max() / unit)) if declares(self.of, "shift_invariant") else 0.0
+
+    def active(self, a: np.ndarray, where: np.ndarray) -> np.ndarray:
+        """Boolean (n,): the visible keys that have weight, or may get it."""
+        return where
+
+    def edge(self, a: np.ndarray, where: np.ndarray) -> np.ndarray:
+        """Boolean (n,): the visible keys at which σ has a kink."""
+        return where & (self.of.kinks(a, where) == 0) if self.floor == 0 else np.zeros(len(a), bool)
 
     def smooth(self, a: Any, sign: Any, where: Any) -> Any:
         """s of logits a on the smooth piece with the given signs and keys, defined beyond its ends."""
@@ -66,11 +86,11 @@ class Chart:
 
     def weights(self, q: Any, where: Any) -> Any:
         """s, 0 outside ``where``; None stands for all keys, for which programs are several times faster."""
-        return self.map(q, where) if isinstance(self.map, ScoreMap) else self.map(q)
+        return self.map(q, where) if masks(self.map) else self.map(q)
 
     def velocity(self, q: Array, u: Array, where: Array) -> Array:
         """dq/dτ = (∂q/∂a) Jᵀu."""
-        if isinstance(self.map, ScoreMap):
+        if masks(self.map):
             return self.map.vjp(q, u, where) / self.temperature**2
         return jax.vjp(self.map, q)[1](u)[0]
 
@@ -83,8 +103,8 @@ def shown(where: Array | None, values: Array) -> Array:
 class Positive(Chart):
     """Keys with positive logits: relu/Σ is "sum" on them."""
 
-    def active(self, a: np.ndarray) -> np.ndarray:
-        return a > 0
+    def active(self, a: np.ndarray, where: np.ndarray) -> np.ndarray:
+        return where & (a > 0)
 
 
 class Elementwise(Positive):
@@ -95,20 +115,36 @@ class Elementwise(Positive):
 
 
 class Support(Chart):
-    """Sparsemax is affine on its support; entmax-1.5 smooth, but stiff where weights fade."""
+    """Sparsemax is affine on its support."""
 
-    def active(self, a: np.ndarray) -> np.ndarray:
-        return self.of(a) > 0
+    def active(self, a: np.ndarray, where: np.ndarray) -> np.ndarray:
+        return self.of(a, where) > 0
 
     def mean_payoff(self, s: Any, payoff: Any, where: Any) -> Any:
         return (payoff * where.astype(payoff.dtype)).sum() / where.sum().astype(payoff.dtype)
 
 
+class Fading(Chart):
+    """Entmax-1.5: weights fade faster and faster, which is stiff, unless what is as good as 0 rests.
+
+    Keys without weight stay in: they get some as soon as the threshold falls below them.
+    """
+
+    def _alive(self, q: Any, where: Any) -> Any:
+        return self.map(q, where) > FADED
+
+    def weights(self, q: Any, where: Any) -> Any:
+        return self.map(q, self._alive(q, where))
+
+    def velocity(self, q: Array, u: Array, where: Array) -> Array:
+        return self.map.vjp(q, u, self._alive(q, where)) / self.temperature**2
+
+
 class Absolute(Chart):
     """|a|/Σ|a| is "sum" of |a|; logits keep their signs."""
 
-    def active(self, a: np.ndarray) -> np.ndarray:
-        return a != 0
+    def active(self, a: np.ndarray, where: np.ndarray) -> np.ndarray:
+        return where & (a != 0)
 
     def enter(self, a: Any) -> Any:
         return abs(a) / self.temperature
@@ -177,7 +213,7 @@ KINDS: dict[str, Any] = {
     "l1": lambda m: Absolute(total, m, 0.0),
     "relu-elementwise": lambda m: Elementwise(score_maps.get("identity"), m, 0.0),
     "sparsemax": lambda m: Support(AFFINE, m, 0.0),
-    "entmax-1.5": lambda m: Support(m, m, FADED),
+    "entmax-1.5": lambda m: Fading(m, m),
     "softmax-off-by-one": lambda m: OffByOne(m, m),
     "square": lambda m: Square(score_maps.get("softmax"), m),
 }

@@ -10,9 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from polariscope.flow.chart import Chart, chart_of
-from polariscope.scores import ScoreMap
-from polariscope.scores.tempered import Tempered
+from polariscope.flow.chart import Chart, chart_of, declares, masks
 
 
 @dataclass(frozen=True)
@@ -72,18 +70,6 @@ def _switch(which: Array, branches: Sequence[Any], *operands: Array) -> Array:
     return jax.lax.switch(which, [lambda *o, b=b: b(*o) for b in branches], *operands)
 
 
-def declares(score_map: Any, what: str) -> bool:
-    """Whether a score map declares a property; a user's own function declares nothing."""
-    return bool(getattr(getattr(score_map, "properties", None), what, False))
-
-
 def declares_distribution(score_map: Any) -> bool:
     """Whether every row is a distribution, so that entropy is defined."""
     return declares(score_map, "sums_to_one") and declares(score_map, "non_negative")
-
-
-def masks(score_map: Any) -> bool:
-    """Whether σ can be asked about some of the keys only."""
-    if isinstance(score_map, Tempered):
-        return masks(score_map.inner)
-    return isinstance(score_map, ScoreMap) and getattr(score_map, "masks", True)

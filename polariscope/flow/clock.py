@@ -108,9 +108,11 @@ class Steps:
     def find(self, step: np.ndarray, start: np.ndarray, end: np.ndarray, log_t: np.ndarray) -> np.ndarray:
         """x at which each log t is reached in its step, from log t = ``start`` to ``end``; by Newton in a bracket."""
         low, high, going = self.left[step], self.right[step], np.arange(len(step))
-        with np.errstate(invalid="ignore"):
-            share = np.nan_to_num((log_t - start) / (end - start), nan=1.0).clip(0.0, 1.0)
-        found = np.minimum(low + np.log1p(share * np.expm1(high - low)), high)  # log t is almost linear in e^x
+        first = np.isneginf(start)  # there t is almost linear in e^x; later log t is
+        with np.errstate(invalid="ignore", over="ignore"):
+            share = np.where(first, np.exp(log_t - end), (log_t - start) / (end - start))
+        share = np.nan_to_num(share, nan=1.0).clip(0.0, 1.0)
+        found = np.minimum(low + np.log1p(share * np.expm1(high - low)), high)
         for _ in range(200):
             at, x, wanted = step[going], found[going], log_t[going]
             reached = np.logaddexp(start[going], self.log_piece(at, x))

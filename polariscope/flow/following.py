@@ -12,7 +12,7 @@ from polariscope.flow.chunks import Chunk
 from polariscope.flow.clock import Steps, bounds, coefficients, margin
 from polariscope.flow.compiling import QUICK
 from polariscope.flow.kinks import cut, leave, undecided
-from polariscope.flow.paths import Paths, Pieces, in_order, no_pieces
+from polariscope.flow.paths import Paths, Pieces, in_order, standing
 from polariscope.flow.problem import Problem
 from polariscope.flow.tracks import Track, elapsed, matter, track_of, weights
 
@@ -63,7 +63,10 @@ def follow(problems: Sequence[Problem], rtol: float, chunk: Chunk, *, everywhere
     while len(todo := np.array([i for i in todo if tracks[i].ended is None], int)):
         found = _round([tracks[i] for i in todo], chunk.charts, rtol, lanes, everywhere)
         rounds += [] if found is None else [found._replace(owner=todo[found.owner])]
-    return Paths(tracks, chunk.charts, in_order(rounds or [no_pieces(chunk.length)]))
+    begun = np.unique(np.concatenate([np.zeros(0, int), *(found.owner for found in rounds)]))
+    if len(stay := np.setdiff1d(np.arange(len(tracks)), begun)):
+        rounds.append(standing(tracks, stay))
+    return Paths(tracks, chunk.charts, in_order(rounds))
 
 
 def _round(rows: Sequence[Track], charts: Charts, rtol: float, lanes: int, everywhere: bool) -> Pieces | None:

@@ -27,7 +27,7 @@ def undecided(track: Track) -> None:
         return
     s = track.chart.weights(track.q, where)
     push = (track.D - track.chart.mean_payoff(s, track.D, where))[: len(track.problem.a0)]
-    keys = np.flatnonzero(track.chart.edge(track.problem.a0) & track.problem.where & (push > 0))
+    keys = np.flatnonzero(track.chart.edge(track.problem.a0, track.problem.where) & (push > 0))
     if len(keys):
         track.kinks += [(-np.inf, int(key)) for key in keys]
         track.ended = "kink"

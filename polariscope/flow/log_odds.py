@@ -106,7 +106,7 @@ def _derivatives(problem: Problem, result: Result, winner: int) -> tuple[Any, In
             leg = path_time.Leg(np.int32(0), track.where, track.norm, np.inf, np.inf)
             u = problem.V0.T @ problem.data["target"] / track.norm
             found, (value, reached) = in_path_time(
-                u, problem.a0, track.norm, *nodes(problem, result), winner, leg, **how
+                u, problem.a0 - track.shift, track.norm, *nodes(problem, result), winner, leg, **how
             )
             return value, chained(problem, u, *map(np.asarray, found)), abs(float(reached) - end)
         flow, _, data = whole(problem)

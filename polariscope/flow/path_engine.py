@@ -130,6 +130,9 @@ def _status(paths: Paths, i: int, asked: Path, reached: np.ndarray) -> tuple[str
         keys = ", ".join(str(key) for _, key in track.kinks)
         why = f"Coordinates {keys} start at a kink and may leave it or not: the path is not unique"
         return "kink", f"{why}; move a0 off the kink, or use a smooth score map."
+    if not reached.all() and np.isneginf(track.log_t):
+        why = "No step was short enough: the path starts too fast, as V0 is very large, or a0 very small"
+        return "step limit", f"{why}. Scale them, or ask for a larger rtol."
     if not reached.all():
         why = f"The steps allowed were used up at log t = {track.log_t:.6g}; the path is stiff there"
         return "step limit", f"{why}. Ask for earlier times, or a larger rtol."

@@ -52,12 +52,12 @@ def in_order(rounds: Sequence[Pieces]) -> Pieces:
     return Pieces(*(value[inner if name in INNER else order] for name, value in pairs))
 
 
-def no_pieces(n: int) -> Pieces:
-    """No steps, of arrays of length n."""
-    none, states, inner = np.zeros(0), np.zeros((0, n)), np.zeros((0, DEGREE + 1))
-    inside = np.zeros(0, bool)
-    polynomials = (inner, inner, inner[..., None].repeat(n, 2), inner[..., None].repeat(n, 2))
-    return Pieces(none.astype(int), none, none, none, states, states, states.astype(bool), inside, *polynomials)
+def standing(tracks: Sequence[Track], owner: np.ndarray) -> Pieces:
+    """A step of no length for each of the paths ``owner`` (m,), which take none, at their start."""
+    D, q, where = (np.stack([getattr(tracks[i], name) for i in owner]) for name in ("D", "q", "where"))
+    x, flat = np.zeros(len(owner)), np.zeros((len(owner), DEGREE + 1))
+    still = (np.concatenate([v[:, None], np.zeros((len(v), DEGREE, v.shape[1]))], axis=1) for v in (D, q))
+    return Pieces(owner, x, x, x - np.inf, D, q, where, np.ones(len(owner), bool), flat, flat, *still)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +134,9 @@ class Paths:
         D, q = ((basis @ c[inner])[:, 0] for c in (self.pieces.inner_D, self.pieces.inner_q))
         step = np.flatnonzero(self.pieces.inside)[inner]
         path = self._path(step, x, D, q, log_t)
-        late = np.maximum(log_t - self._ends[self.pieces.owner[step]], 0.0)  # τ grows with t where nothing moves
-        with np.errstate(over="ignore"):
+        ends = self._ends[self.pieces.owner[step]]
+        with np.errstate(over="ignore", invalid="ignore"):
+            late = np.where(log_t > ends, log_t - ends, 0.0)  # τ grows with t where nothing moves
             return replace(path, tau=path.tau * np.exp(late))
 
     def at_knots(self, path: int, count: int) -> Path:
@@ -151,6 +152,7 @@ class Paths:
         s, a, sign = weights(self.charts.charts, which, q, where), np.empty(q.shape), self._signs[owner]
         for index, chart in enumerate(self.charts.charts):
             a[which == index] = chart.leave(q[which == index], sign[which == index])
+        a += self._shifts[owner, None]
         u = D + np.expm1(x)[:, None] * s
         log_objective = self.steps.link.log_value(norm[:, 0] * (u * s).sum(-1))
         with np.errstate(over="ignore"):
@@ -166,6 +168,10 @@ class Paths:
     @cached_property
     def _which(self) -> np.ndarray:
         return np.array([self.charts.members.index(track.problem.scores) for track in self.tracks])
+
+    @cached_property
+    def _shifts(self) -> np.ndarray:
+        return np.array([track.shift for track in self.tracks])
 
     @cached_property
     def _signs(self) -> np.ndarray:

@@ -155,7 +155,7 @@ def _start(scores: Any, logits: np.ndarray, where: np.ndarray) -> np.ndarray:
     """The weights at the start, (n,). Refuses logits at a pole of f(a)/Σf(a), where no flow can start."""
     if not isinstance(scores, score_maps.ScoreMap):
         return try_score_map(scores, logits)
-    s = np.asarray(scores(logits, where))
+    s = np.asarray(scores(logits, where) if masks(scores) else scores(logits))
     pole = scores.properties.sums_to_one and not scores.properties.non_negative
     if not (np.abs(s) < (LARGEST_WEIGHT if pole else np.inf)).all():
         raise NoStart(

@@ -74,7 +74,8 @@ def end_state(problem: Problem, rtol: float) -> Mapping[str, np.ndarray]:
     with jax.enable_x64(True):
         batch = batch_of([problem], rtol, Chunk([0], 1, False, Charts.of([problem.scores]), len(problem.where)))
         _run(batch)
-    return {name: np.asarray(value)[0] for name, value in batch.y.items()}
+    end = {name: np.asarray(value)[0] for name, value in batch.y.items()}
+    return {name: value + batch.shift[0] if name == "a" else value for name, value in end.items()}
 
 
 def _row(observed: Observed, i: int) -> Observed:

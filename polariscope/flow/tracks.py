@@ -26,6 +26,7 @@ class Track:
         across: norms of V's columns without their part along the target, which never change, (n of the problem,).
         x, D, q: the last state. log_t: its time. margin: at which the current leg stops. h: the step to try next.
         ended: None on the way, else "ok", "step limit", "diverged", "kink".
+        shift: from where logits are measured.
         kinks: (log t, key) of every key that lost its weight.
     """
 
@@ -40,6 +41,7 @@ class Track:
     q: np.ndarray
     margin: float
     norm: float
+    shift: float = 0.0
     log_t: float = -np.inf
     h: float = FIRST
     ended: str | None = None
@@ -57,17 +59,19 @@ def track_of(problem: Problem, n: int) -> Track:
     """A path at its start, in arrays of length n."""
     chart, norm, a0 = chart_of(problem.scores), norm_of(problem), problem.a0
     u, seen = problem.V0.T @ problem.data["target"], problem.where
+    shift = chart.shift(a0, seen)
     start = np.where(seen, tie(np.where(seen, u, 0.0), a0), u)  # however large the values of hidden keys are
     return Track(
         problem,
         chart,
-        where=padded(chart.active(a0) & problem.where, n),
+        where=padded(chart.active(a0, seen), n),
         sign=padded(np.sign(a0), n),
         start=start,
         across=np.hypot.reduce(problem.V0 - np.outer(problem.data["target"] / norm, u / norm)),
         x=0.0,
         D=padded(start / norm, n),
-        q=padded(chart.enter(a0), n),
+        q=padded(chart.enter(a0 - shift), n),
+        shift=shift,
         margin=float(problem.log_t[-1]) + 2 * np.log(norm),
         norm=norm,
         ended=None if np.isfinite(np.where(seen, u / norm, 0.0) ** 2).all() else "diverged",

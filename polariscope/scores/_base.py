@@ -107,7 +107,7 @@ class ScoreMap(ABC):
         mass = xp.sum(xp.abs(s), axis=-1)
         return xp.isfinite(mass) & (mass > 0)
 
-    def kinks(self, a: Array) -> Array:
+    def kinks(self, a: Array, where: Array | None = None) -> Array:
         """Signed distances to the kinks of σ, one per key: one changes its sign exactly where σ is not differentiable.
 
         On every piece of a path on which no sign changes, the Jacobian is continuous. For relu, relu-elementwise and l1
@@ -115,6 +115,7 @@ class ScoreMap(ABC):
 
         Args:
             a: logits (…, n).
+            where: visible keys, as for `__call__`; what stands at hidden keys means nothing.
 
         Returns:
             (…, n), in the units of a; (…, 0) for maps without kinks, and for functions of one's own, of which none are
@@ -123,10 +124,10 @@ class ScoreMap(ABC):
         Raises:
             InputError: as `__call__`.
         """
-        xp, a, _ = _enter(a, None)
-        return self._kinks(xp, a)
+        xp, a, visible = _enter(a, where)
+        return self._kinks(xp, a, visible)
 
-    def _kinks(self, xp: Any, a: Array) -> Array:
+    def _kinks(self, xp: Any, a: Array, visible: Array | None) -> Array:
         """Signed distances, (…, n); of a map without kinks (…, 0)."""
         return a[..., :0]
 

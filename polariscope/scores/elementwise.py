@@ -29,7 +29,7 @@ class Elementwise(ScoreMap):
     def _pullback(self, xp: Any, a: Array, s: Array, g: Array, visible: Array | None) -> Array:
         return self.slope(xp, a) * g
 
-    def _kinks(self, xp: Any, a: Array) -> Array:
+    def _kinks(self, xp: Any, a: Array, visible: Array | None) -> Array:
         return at_zero(a, self.properties)
 
 

@@ -42,7 +42,7 @@ class Homogeneous(ScoreMap):
         x = a / scale
         return self.slope(xp, x) / self._total(xp, x, visible) * covariance(xp, s, g) / scale
 
-    def _kinks(self, xp: Any, a: Array) -> Array:
+    def _kinks(self, xp: Any, a: Array, visible: Array | None) -> Array:
         return at_zero(a, self.properties)
 
     def _total(self, xp: Any, x: Array, visible: Array | None) -> Array:

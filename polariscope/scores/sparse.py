@@ -45,8 +45,8 @@ class Sparse(ScoreMap):
         mean = xp.sum(q * g, axis=-1, keepdims=True) / xp.where(total == 0, 1.0, total)
         return xp.astype(q * (g - mean), a.dtype)
 
-    def _kinks(self, xp: Any, a: Array) -> Array:
-        return a[..., :0] if self.properties.smooth else self.power * self._distances(xp, a, None)
+    def _kinks(self, xp: Any, a: Array, visible: Array | None) -> Array:
+        return a[..., :0] if self.properties.smooth else self.power * self._distances(xp, a, visible)
 
     def _roots(self, xp: Any, a: Array, visible: Array | None) -> Array:
         """max(x − τ, 0)."""

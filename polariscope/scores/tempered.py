@@ -27,8 +27,8 @@ class Tempered(ScoreMap):
     def _pullback(self, xp: Any, a: Array, s: Array, g: Array, visible: Array | None) -> Array:
         return self.inner._pullback(xp, a / self.temperature, s, g, visible) / self.temperature
 
-    def _kinks(self, xp: Any, a: Array) -> Array:
-        return self.temperature * self.inner._kinks(xp, a / self.temperature)
+    def _kinks(self, xp: Any, a: Array, visible: Array | None) -> Array:
+        return self.temperature * self.inner._kinks(xp, a / self.temperature, visible)
 
 
 def temperature(score_map: ScoreMap, temperature: float) -> Tempered:
