@@ -115,4 +115,6 @@ def main(path: Path) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python examples/escape_from_a_tie.py escape.png")
     main(Path(sys.argv[1]))

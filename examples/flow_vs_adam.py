@@ -20,4 +20,6 @@ def main(path: Path) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python examples/flow_vs_adam.py flow_vs_adam.png")
     main(Path(sys.argv[1]))

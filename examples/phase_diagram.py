@@ -26,4 +26,6 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python examples/phase_diagram.py results/regression")
     main(Path(sys.argv[1]))

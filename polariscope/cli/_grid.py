@@ -5,7 +5,7 @@ from typing import Any
 
 import typer
 
-from polariscope.cli._shared import aligned, progress_bar, say
+from polariscope.cli._shared import aligned, options_given, progress_bar, say
 from polariscope.errors import InputError
 
 WITH_GRID = ("context", "grid", "output", "json")
@@ -43,13 +43,8 @@ def run(context: typer.Context, source: Path, output: Path, *, as_json: bool) ->
 
 def _refuse_others(context: typer.Context) -> None:
     """The file says everything: options that would say it again are refused."""
-    given = [
-        parameter.opts[0]
-        for parameter in context.command.params
-        if parameter.name not in WITH_GRID
-        and getattr(context.get_parameter_source(parameter.name or ""), "name", "") == "COMMANDLINE"
-    ]
-    if given:
+    names = [parameter.name for parameter in context.command.params if parameter.name not in WITH_GRID]
+    if given := options_given(context, names):
         raise InputError(
             "options", got=f"--grid and {', '.join(given)}", expected="--grid, -o, --json", fix="say it in the file"
         )

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -28,6 +28,16 @@ def progress_bar(total: int) -> Iterator[Callable[[int, int, str], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("compiling", total=total)
         yield lambda done, _, name: bar.update(task, completed=done, description=name)
+
+
+def options_given(context: typer.Context, names: Collection[str | None]) -> list[str]:
+    """Those of the named parameters that were given on the command line, as they are written there."""
+    return [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name in names
+        and getattr(context.get_parameter_source(parameter.name or ""), "name", "") == "COMMANDLINE"
+    ]
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from polariscope.cli import _grid
-from polariscope.cli._shared import Json, aligned, progress_bar, say
+from polariscope.cli._shared import Json, aligned, options_given, progress_bar, say
 from polariscope.errors import InputError
 
 NAME = "flow"
@@ -19,7 +19,7 @@ def command(
     context: typer.Context,
     problem: Annotated[Path | None, typer.Argument(help="JSON file: one problem or a list.", metavar="PROBLEM")] = None,
     preset: Annotated[
-        str | None, typer.Option(help="Make a problem instead: logistic, square, regression, kl.")
+        str | None, typer.Option(help="Make a problem instead; named by its loss (polariscope ls losses).")
     ] = None,
     n: Annotated[int, typer.Option(help="Number of keys of the preset.", min=1)] = 8,
     d: Annotated[int | None, typer.Option(help="Dimension of the preset; n if not given.", min=1)] = None,
@@ -49,6 +49,9 @@ def command(
             expected="a problem file, --preset, or --grid",
             fix="try polariscope flow --preset logistic -o flow.json",
         )
+    if problem is not None and (given := options_given(context, ("n", "d", "seed"))):
+        got, fix = f"{problem.name} and {', '.join(given)}", "drop them: the file says everything but times"
+        raise InputError("options", got=got, expected="them with --preset only", fix=fix)
     times = {"t": _numbers("--t", t), "log_t": _numbers("--log-t", log_t)}
     raw = _preset(preset, n, d, seed) if preset is not None else read_json(problem)  # pyright: ignore[reportArgumentType]
     several = isinstance(raw, list)

@@ -23,6 +23,8 @@ LARGEST_WEIGHT = 1e12
 """A start with a weight beyond this is at a pole of the score map, but for rounding."""
 KEYS = ("model", "scores", "loss", "V0")
 OPTIONAL = ("temperature", "where")
+MEANT = {"temp": "temperature", "T": "temperature", "mask": "where", "visible": "where"}
+"""Other names of the optional keys, which are refused."""
 
 
 class NoStart(InputError):
@@ -143,7 +145,7 @@ def _refuse_misspelt(raw: Mapping[str, Any]) -> None:
 @lru_cache(maxsize=256)  # lists of problems have the same keys again and again
 def _near(key: str) -> list[str]:
     """The optional key that this may be meant to be, if there is one."""
-    return difflib.get_close_matches(key, OPTIONAL, n=1, cutoff=0.8)
+    return [MEANT[key]] if key in MEANT else difflib.get_close_matches(key, OPTIONAL, n=1, cutoff=0.8)
 
 
 def _may_lack_start(scores: Any) -> bool:

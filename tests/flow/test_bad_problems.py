@@ -66,6 +66,8 @@ BAD = {
     "times in quotes": (GOOD | {"t": ["1", "10"]}, "expected numbers"),
     "temperature too low to square": (GOOD | {"temperature": 1e-300}, "1e-150 to 1e+150"),
     "temperature too high to square": (GOOD | {"temperature": 1e300}, "1e-150 to 1e+150"),
+    "temperature cut short": (GOOD | {"temp": 2.0}, "did you mean 'temperature'"),
+    "where by another name": (GOOD | {"mask": [True]}, "did you mean 'where'"),
     "temperature misspelt": (GOOD | {"temprature": 2.0}, "did you mean 'temperature'"),
     "infinite p": (KL | {"p": [np.inf, 0.0]}, "p: got NaN or infinite"),
     "infinite target": (GOOD | {"target": [np.inf, 0.0]}, "target: got NaN or infinite"),

@@ -71,6 +71,7 @@ def test_a_flow_that_fails_gives_exit_code_1(tmp_path, capsys):
         (["--preset", "logistic", "--rtol", "7"], "rtol"),
         ([], "--preset"),
         (["nothing.json"], "nothing.json"),
+        (["nothing.json", "--n", "5", "--seed", "1"], "nothing.json and --n, --seed"),
     ],
 )
 def test_bad_input_gives_exit_code_2_and_one_message(tmp_path, monkeypatch, capsys, words, said):
