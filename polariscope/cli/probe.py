@@ -23,6 +23,7 @@ EPILOG = "Example: polariscope probe smollm2-135m --data pydoc --limit 20 -o res
 
 _SHOWN = {
     "sink_rate": "sink rate (Gu et al., first key)",
+    "sink_rate_late": "sink rate without the first rows",
     "first_key_share": "share of the first key",
     "entropy": "entropy, nats",
     "normalized_entropy": "entropy / log(visible keys)",
@@ -64,7 +65,7 @@ def command(
     check_output_folder(output, NAME)
     from polariscope import models, probe
     from polariscope.probe import corpora
-    from polariscope.probe.scanning import check_arguments
+    from polariscope.probe.arguments import check_arguments
 
     check_arguments(max_length, limit, bos, thresholds, seed=seed)
     texts = corpora.read(data, seed=seed, count=limit)

@@ -1,204 +1,173 @@
-"""Exact attention in query blocks: the output a model expects, and every statistic of its map, without the map."""
+"""The engine "blocks": exact attention for a block of queries at a time, and every statistic of the map without a map.
 
-from dataclasses import dataclass
+For a block: logits against the visible keys, one exponential, all row statistics and the running column sums, the
+output; then the block is dropped. Blocks fit in the cache of a processor, so that each of these passes is cheap.
+"""
+
+import math
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
 from polariscope.errors import InputError
+from polariscope.probe._rows import HIDDEN, Rows
+from polariscope.probe.attention import ROW_STATISTICS, THRESHOLDS, Call, MapStatistics, norms
 
 ROWS = 128
-BLOCK_BYTES = 32 * 2**20
-# Masked logits: exp gives exactly 0, and 0 times it is 0, which 0 times minus infinity is not.
-_HIDDEN = -1e30
-_OF_ROWS = ("total", "largest", "first", "entropy", "squares")
-
-
-@dataclass
-class MapStatistics:
-    """What one pass over the blocks of an attention map A, (B, H, T, S), keeps of it.
-
-    Args:
-        total: Σⱼ A[i, j], (B, H, T); 1 for softmax, less where a learned sink takes a share.
-        largest: maxⱼ A[i, j], (B, H, T).
-        first: A[i, first key], (B, H, T).
-        entropy: entropy in nats of the row divided by its sum, (B, H, T).
-        squares: Σⱼ A[i, j]², (B, H, T).
-        columns: Σᵢ A[i, j], (B, H, S), float64.
-        row_counts: number of keys that query i sees, (B or 1, H or 1, T).
-        column_counts: number of queries that see key j, (B or 1, H or 1, S).
-    """
-
-    total: Tensor
-    largest: Tensor
-    first: Tensor
-    entropy: Tensor
-    squares: Tensor
-    columns: Tensor
-    row_counts: Tensor
-    column_counts: Tensor
+FEWEST_ROWS = 16
+# A block of logits: small enough for a core's cache; on an accelerator as large as keeps it busy.
+CPU_BYTES, OTHER_BYTES = 2**20, 2**28
 
 
 def attend(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    *,
-    scaling: float,
-    visible: Tensor | None = None,
-    softcap: float | None = None,
-    bias: Tensor | None = None,
-    sink: Tensor | None = None,
-    rows: int | None = None,
+    call: Call, thresholds: tuple[float, ...] = THRESHOLDS, rows: int | None = None
 ) -> tuple[Tensor, MapStatistics]:
-    """Softmax attention A v with A = softmax(a), a = scaling · q kᵀ, and the statistics of A.
+    """The output A v and the statistics of A.
 
-    For a block of queries at a time: logits against the visible keys in float32 (float64 for float64 inputs), one
-    softmax, all row statistics and the running column sums, the output; then the block is dropped. Query heads that
-    share a key/value head are multiplied with it as one group, so keys and values are never repeated.
+    Logits are float32 (float64 for float64 inputs). Query heads that share a key head are multiplied with it as one
+    group, so keys and values are never repeated.
 
     Args:
-        query: q, (B, H, T, d).
-        key: k, (B, K, S, d) with K dividing H; query head h uses key head h // (H/K).
-        value: v, (B, K, S, dᵥ).
-        scaling: factor of the logits, usually 1/√d.
-        visible: boolean, (B or 1, H or 1, T, S), True where query i sees key j; None means causal: j ≤ i + S − T.
-        softcap: c; logits become c·tanh(a/c) before bias and mask.
-        bias: added to the logits, broadcastable to (B, H, T, S).
-        sink: logit of a slot without a key, (H,); it takes its share of the softmax and gives nothing.
-        rows: queries in a block; by default 128, or fewer where 128 would need more than 32 MiB a block.
+        call: the problem.
+        thresholds: of ``above``.
+        rows: queries in a block; by default as many as keep a block in the cache, 16 to 128.
 
     Returns:
-        The output, (B, T, H, dᵥ) in the dtype of ``value``, and the statistics. A query that sees no key has weights,
-        output and statistics 0, except its entropy, which is NaN.
+        The output, (B, T, H, dᵥ) in the dtype of the values, and the statistics. A query that sees no key has weights,
+        output and statistics 0, except its entropy, which is NaN, and its logits, which are −∞.
 
     Raises:
-        InputError: if ``rows`` is not positive or the mask is not boolean.
+        InputError: if ``rows`` is not positive.
     """
-    _check(visible, rows)
-    batch, heads, length, _ = query.shape
-    kv_heads, keys = key.shape[1:3]
-    grouped = query.unflatten(1, (kv_heads, heads // kv_heads))  # (B, K, G, T, d)
-    wide = torch.promote_types(torch.float32, query.dtype)
-    wide_key = key.to(wide)
-    modify = _Logits(visible, softcap, bias, keys - length)
-    out = value.new_empty(batch, length, heads, value.shape[-1])
-    of_rows = torch.empty(len(_OF_ROWS), batch, heads, length, dtype=wide, device=query.device)
-    columns = torch.zeros(batch, heads, keys, dtype=torch.float64, device=query.device)
-    step = rows or rows_for(batch * heads * keys * wide.itemsize)
-    for start in range(0, length, step):
-        block = slice(start, min(start + step, length))
-        span = modify.span(block)
-        logits = _products(grouped[:, :, :, block].to(wide) * scaling, wide_key[:, :, span]).flatten(1, 2)
-        modify(logits, block, span)
-        weights, entropy = _softmax(logits, sink, modify.empty(block))
-        of_rows[..., block] = _row_statistics(weights, entropy, sees_first=span.start == 0)
-        columns[:, :, span] += weights.sum(-2)
-        grouped_weights = weights.unflatten(1, grouped.shape[1:3]).to(value.dtype)
-        out[:, block] = _outputs(grouped_weights, value[:, :, span]).flatten(1, 2).transpose(1, 2)
-    row_counts, column_counts = _counts(visible, length, keys, query.device)
-    of_each = dict(zip(_OF_ROWS, of_rows.unbind(), strict=True))
-    return out, MapStatistics(**of_each, columns=columns, row_counts=row_counts, column_counts=column_counts)
+    if rows is not None and rows < 1:
+        raise InputError("rows of a block", got=rows, expected="1 or more", fix="leave it out")
+    (batch, heads, length, keys), wide = call.shape, call.wide
+    kv_heads = call.key.shape[1]
+    work = _Work(call, thresholds)
+    groups, device = batch * kv_heads, call.query.device
+    out = call.value.new_empty(groups, work.shared, length, call.value.shape[-1])
+    kept = torch.empty(work.measures, groups, work.shared, length, dtype=wide, device=device)
+    columns = torch.zeros(groups, work.shared, keys, dtype=torch.float64, device=device)
+    for some, block in blocks_of(groups, work.shared, length, keys * wide.itemsize, rows, device):
+        span = work.span(block)
+        kept[:, some, :, block], sums, out[some, :, block] = work.measure(some, block, span)
+        columns[some, :, span] += sums
+    kept = kept.view(work.measures, batch, heads, length)
+    named = dict(zip(ROW_STATISTICS, kept, strict=False))
+    row_counts, column_counts = call.counts()
+    statistics = MapStatistics(
+        **named,
+        above=kept[len(ROW_STATISTICS) :],
+        columns=columns.view(batch, heads, keys),
+        key_norms=norms(call.key, wide),
+        value_norms=norms(call.value, wide),
+        row_counts=row_counts,
+        column_counts=column_counts,
+        engine="blocks",
+    )
+    return out.view(batch, heads, length, -1).transpose(1, 2).contiguous(), statistics
 
 
-def rows_for(bytes_a_row: int) -> int:
-    """Queries in a block: 128, or as many as keep one block within 32 MiB, at least one."""
-    return max(1, min(ROWS, BLOCK_BYTES // bytes_a_row))
+def blocks_of(
+    groups: int, shared: int, length: int, bytes_a_row: int, rows: int | None, device: torch.device
+) -> Iterator[tuple[slice, slice]]:
+    """Which groups of heads and which queries make a block, in order."""
+    most = CPU_BYTES if device.type == "cpu" else OTHER_BYTES
+    fits = max(1, most // (shared * bytes_a_row))  # rows of one group
+    step = rows or min(ROWS, length, max(FEWEST_ROWS, fits))
+    together = max(1, min(groups, fits // step))
+    for group in range(0, groups, together):
+        for start in range(0, length, step):
+            yield slice(group, min(group + together, groups)), slice(start, min(start + step, length))
 
 
-def _products(query: Tensor, key: Tensor) -> Tensor:
-    """q kᵀ, (B, K, G, r, S): the queries of a group as one long block against their common keys."""
-    return (query.flatten(2, 3) @ key.transpose(-1, -2)).unflatten(2, query.shape[2:4])
+class _Work:
+    """A call laid out in groups: batch × key heads first, the query heads that share a key head second."""
 
+    def __init__(self, call: Call, thresholds: tuple[float, ...]) -> None:
+        wide = call.wide
+        self.call, self.thresholds, self.kv_heads = call, thresholds, call.key.shape[1]
+        self.measures = len(ROW_STATISTICS) + len(thresholds)
+        self.shared = call.query.shape[1] // self.kv_heads
+        self.offset = call.shape[3] - call.shape[2]
+        self.query = call.query.unflatten(1, (self.kv_heads, self.shared)).flatten(0, 1)
+        self.key = call.key.to(wide).flatten(0, 1).contiguous()
+        self.value = call.value.to(wide).flatten(0, 1).contiguous()
+        self.rooms: dict[str, Tensor] = {}
 
-def _outputs(weights: Tensor, value: Tensor) -> Tensor:
-    """A v, (B, K, G, r, dᵥ)."""
-    return (weights.flatten(2, 3) @ value).unflatten(2, weights.shape[2:4])
-
-
-def _softmax(logits: Tensor, sink: Tensor | None, empty: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The weights and the entropy of each row divided by its sum; ``logits`` is overwritten.
-
-    With x = a − max a and m the largest weight, log A = x + log m, so H = log Σ A − log m − Σ A x / Σ A: nothing
-    large is subtracted, whatever the size of the logits.
-    """
-    top = logits.amax(-1, keepdim=True)
-    logits.sub_(top)
-    if sink is None:
-        weights = torch.softmax(logits, dim=-1)
-    else:
-        slot = sink.to(logits.dtype)[:, None, None] - top
-        weights = torch.softmax(torch.cat([logits, slot], dim=-1), dim=-1)[..., :-1].contiguous()
-    total = weights.sum(-1)
-    entropy = total.log() - weights.amax(-1).log() - torch.linalg.vecdot(weights, logits) / total
-    if empty is not None:
-        weights.masked_fill_(empty[..., None], 0)
-        entropy.masked_fill_(empty, torch.nan)
-    return weights, entropy
-
-
-def _row_statistics(weights: Tensor, entropy: Tensor, *, sees_first: bool) -> Tensor:
-    """In the order of `_OF_ROWS`, (5, B, H, r)."""
-    first = weights[..., 0] if sees_first else torch.zeros_like(entropy)
-    squares = torch.linalg.vecdot(weights, weights)
-    return torch.stack([weights.sum(-1), weights.amax(-1), first, entropy, squares])
-
-
-@dataclass(frozen=True)
-class _Logits:
-    """What is done to the logits of a block: soft-cap, bias, mask; and which keys it needs at all.
-
-    Args:
-        visible: the boolean mask, or None for causal attention.
-        softcap: c of c·tanh(a/c).
-        bias: added to the logits.
-        offset: number of keys before the first query, S − T.
-    """
-
-    visible: Tensor | None
-    softcap: float | None
-    bias: Tensor | None
-    offset: int
+    def room(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        """Memory for a block, used again by the next one: fresh pages would cost more than the arithmetic."""
+        size = math.prod(shape)
+        if name not in self.rooms or self.rooms[name].numel() < size:
+            self.rooms[name] = torch.empty(size, dtype=self.call.wide, device=self.call.query.device)
+        return self.rooms[name][:size].view(shape)
 
     def span(self, block: slice) -> slice:
         """From the first to the last key that any query of the block sees."""
-        if self.visible is None:
-            return slice(0, block.stop + self.offset)
-        seen = self.visible[:, :, block].any(dim=2).flatten(0, 1).any(dim=0).nonzero()
+        if self.call.visible is None:
+            return slice(0, block.stop + self.offset if self.call.causal else self.call.shape[3])
+        seen = self.call.visible[:, :, block].any(dim=2).flatten(0, 1).any(dim=0).nonzero()
         return slice(int(seen[0]), int(seen[-1]) + 1) if len(seen) else slice(0, 1)
 
-    def empty(self, block: slice) -> Tensor | None:
-        """Queries that see no key, (B or 1, H or 1, r); None for causal attention, which has none."""
-        return None if self.visible is None else ~self.visible[:, :, block].any(-1)
+    def measure(self, groups: slice, block: slice, span: slice) -> tuple[Tensor, Tensor, Tensor]:
+        """Row statistics in their order, (M, g, G, r), column sums, (g, G, s), and outputs, (g, G, r, dᵥ)."""
+        query = self.query[groups, :, block].to(self.call.wide).mul(self.call.scaling)
+        several = query.shape[:3]
+        flat = (several[0], several[1] * several[2], span.stop - span.start)
+        logits = torch.bmm(query.flatten(1, 2), self.key[groups, span].mT, out=self.room("logits", flat))
+        logits = logits.unflatten(1, several[1:])
+        visible = self._modify(logits, groups, block, span)
+        top = logits.amax(-1)
+        rows = self._rows(logits, top, groups, self._first(groups, block, span))
+        if visible is not None:
+            rows.hide(~visible.any(-1))
+        outputs = torch.bmm(rows.weights.flatten(1, 2), self.value[groups, span]).unflatten(1, several[1:])
+        outputs.mul_(rows.factor[..., None])
+        sums = (rows.factor[..., None, :] @ rows.sizes)[..., 0, :]
+        limits = 1 / rows.factor[..., None]
+        above = [torch.gt(rows.sizes, t * limits, out=logits).sum(-1) for t in self.thresholds]
+        hidden = top <= HIDDEN / 2
+        logs = [x.masked_fill(hidden, -math.inf) for x in (rows.lse, top)]
+        found = [rows.total, rows.largest, rows.first, rows.entropy, rows.squares, *logs]
+        return torch.stack([*found, torch.linalg.vector_norm(outputs, dim=-1), *above]), sums, outputs
 
-    def __call__(self, logits: Tensor, block: slice, span: slice) -> None:
-        """Change the logits of the block, (B, H, r, keys in span), in place."""
-        if self.softcap is not None:
-            logits.div_(self.softcap).tanh_().mul_(self.softcap)
-        if self.bias is not None:
-            rows = block if self.bias.shape[-2] > 1 else slice(None)
-            logits.add_(self.bias[..., rows, span])
-        if self.visible is not None:
-            logits.masked_fill_(~self.visible[:, :, block, span], _HIDDEN)
-            return
-        # Of a causal block only the square at its right end has hidden keys.
-        size = block.stop - block.start
-        future = torch.ones(size, size, dtype=torch.bool, device=logits.device).triu(1)
-        logits[..., block.start + self.offset :].masked_fill_(future, _HIDDEN)
+    def _rows(self, logits: Tensor, top: Tensor, groups: slice, first: Tensor | int | None) -> Rows:
+        if self.call.scores is not None:
+            return Rows.of_map(self.call.scores, logits, first)
+        sink = None if self.call.sink is None else self._sliced(self.call.sink[None, :, None], groups)
+        return Rows.of_softmax(logits, top, sink, first, self.room("weights", tuple(logits.shape)))
 
+    def _modify(self, logits: Tensor, groups: slice, block: slice, span: slice) -> Tensor | None:
+        """Soft-cap, bias and mask, in place; the mask where it is one that can hide all keys of a query."""
+        call = self.call
+        if call.softcap is not None:
+            logits.div_(call.softcap).tanh_().mul_(call.softcap)
+        if call.bias is not None:
+            rows = block if call.bias.shape[-2] > 1 else slice(None)
+            logits.add_(self._sliced(call.bias[..., rows, span], groups))
+        if call.visible is not None:
+            visible = self._sliced(call.visible[:, :, block, span], groups)
+            logits.masked_fill_(~visible, HIDDEN)
+            return visible
+        if call.causal:  # only the square at the right end has hidden keys
+            size = block.stop - block.start
+            future = torch.ones(size, size, dtype=torch.bool, device=logits.device).triu(1)
+            logits[..., block.start + self.offset :].masked_fill_(future, HIDDEN)
+        return None
 
-def _counts(visible: Tensor | None, length: int, keys: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    if visible is not None:
-        return visible.sum(-1), visible.sum(-2)
-    sees = torch.arange(keys - length + 1, keys + 1, device=device)
-    seen = (keys - torch.arange(keys, device=device)).clamp(max=length)
-    return sees[None, None], seen[None, None]
-
-
-def _check(visible: Tensor | None, rows: int | None) -> None:
-    if rows is not None and rows < 1:
-        raise InputError("rows of a block", got=rows, expected="1 or more", fix="leave it out")
-    if visible is not None and visible.dtype != torch.bool:
-        raise InputError(
-            "attention mask", got=f"dtype {visible.dtype}", expected="a boolean mask", fix="pass mask > its minimum / 2"
+    def _sliced(self, x: Tensor, groups: slice) -> Tensor:
+        """What belongs to the groups of a tensor (B or 1, H or 1, …): (g or 1, G or 1, …)."""
+        if x.shape[:2] == (1, 1):
+            return x
+        index = torch.arange(groups.start, groups.stop, device=x.device)
+        batch = index // self.kv_heads if x.shape[0] > 1 else torch.zeros_like(index)
+        return (
+            x[batch] if x.shape[1] == 1 else x.unflatten(1, (self.kv_heads, self.shared))[batch, index % self.kv_heads]
         )
+
+    def _first(self, groups: slice, block: slice, span: slice) -> Tensor | int | None:
+        """Index of the first key within the span: of each row, (g or 1, 1, r, 1), or of all; None: outside."""
+        if self.call.first is None:
+            return 0 if span.start == 0 else None
+        return self._sliced(self.call.first[:, None, block, None], groups) - span.start

@@ -2,27 +2,62 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from polariscope.errors import InputError
 from polariscope.probe._document import AnyDocument, Document, TokenDocument
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 BOS_MODES = ("auto", "on", "off")
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """One document as token ids.
+    """One document as token ids, or one image.
 
     Args:
         id: of the document.
-        ids: its first T tokens; all it has if they are fewer.
+        ids: its first T tokens; all it has if they are fewer. Of an image the numbers of its positions.
         count: number of tokens it has, prefix included.
+        pixels: of an image, (C, height, width).
     """
 
     id: str
     ids: list[int]
     count: int
+    pixels: "Tensor | None" = None
+
+    @property
+    def sample(self) -> "list[int] | Tensor":
+        """What a model is fed with."""
+        return self.ids if self.pixels is None else self.pixels
+
+
+class Vocabulary:
+    """From token ids to strings, each looked up once.
+
+    Args:
+        tokenizer: with the interface of transformers, or the strings themselves in order of their ids.
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer, self.known = tokenizer, {-1: ""}
+
+    def __call__(self, ids: Sequence[int]) -> list[str]:
+        """The string of each id; "" for −1."""
+        for i in set(ids) - self.known.keys():
+            listed = isinstance(self.tokenizer, Sequence)
+            self.known[i] = self.tokenizer[i] if listed else self.tokenizer.decode([i])
+        return [self.known[i] for i in ids]
+
+    def column(self, ids: Any) -> np.ndarray:
+        """The same for a whole column of a table."""
+        unique, where = np.unique(np.asarray(ids, dtype=np.int64), return_inverse=True)
+        return np.array(self(unique.tolist()), dtype=object)[where]
 
 
 def prefix(tokenizer: Any, bos: str) -> list[int]:
@@ -67,11 +102,6 @@ def tokens_of(texts: Iterable[str | AnyDocument], tokenizer: Any, length: int, b
         doubled = bool(before) and before[-1] == tokenizer.bos_token_id and ids[:1] == before[-1:]
         ids = ids if doubled else before + ids
         yield Tokens(document.id, ids[:length], length if drawn else len(ids))
-
-
-def strings(tokenizer: Any, ids: Sequence[int]) -> list[str]:
-    """The text of each token on its own."""
-    return [tokenizer.decode([i]) for i in ids]
 
 
 def _plain(tokenizer: Any, text: str) -> list[int]:

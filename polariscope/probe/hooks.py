@@ -1,64 +1,157 @@
-"""Inside a model: its attention measured through transformers' AttentionInterface, everything put back afterwards."""
+"""Inside a model: every attention call measured while it runs, and everything put back afterwards.
+
+Two ways in. "interface": the model is switched, through transformers' AttentionInterface, to a function of ours that
+computes output and statistics. "maps": the model's own eager attention makes its maps, and a hook reduces each one to
+its statistics and drops it before the next layer begins.
+"""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import causal_mask_function, sdpa_mask
 
 from polariscope.errors import InputError
-from polariscope.probe import blocks
-from polariscope.probe.blocks import MapStatistics
-from polariscope.probe.body import Body, kind_of
+from polariscope.probe import blocks, maps
+from polariscope.probe.attention import Call, Engine, MapStatistics
+from polariscope.probe.body import Body, Layer, kind_of
+from polariscope.probe.plain import plain
 
-OnAttention = Callable[[int, MapStatistics], None]
-OnOutput = Callable[[int, Tensor], None]
+WAYS = ("interface", "maps")
+
+OnAttention = Callable[[Layer | None, nn.Module, MapStatistics | None], None]
+"""Called once an attention call with the layer that is running, the attention module and the map's statistics."""
+OnOutput = Callable[[Layer, Tensor], None]
+"""Called with a layer and its output, (B, T, D)."""
 
 _numbers = itertools.count()
 
 
+class Measuring:
+    """What is known about the forward that is running.
+
+    Args:
+        layer: the layer inside which the model is now.
+        first: index of the first key of each query's document, (B, T); None: 0. To be set before a forward.
+        map_length: T of the maps to look for, where the model makes them itself. To be set before a forward.
+    """
+
+    def __init__(self) -> None:
+        self.layer: Layer | None = None
+        self.first: Tensor | None = None
+        self.map_length = 0
+
+
 @contextmanager
 def measuring(
-    body: Body, on_attention: OnAttention, on_output: OnOutput | None = None, rows: int | None = None
-) -> Iterator[None]:
-    """Inside, every forward of the model runs on query blocks and reports what it saw.
+    body: Body,
+    on_attention: OnAttention,
+    on_output: OnOutput | None = None,
+    *,
+    way: str = "interface",
+    engine: Engine = blocks.attend,
+    wanted: Collection[int] | None = None,
+) -> Iterator[Measuring]:
+    """Inside, every forward of the model reports what its attention did.
 
     Args:
         body: the model.
-        on_attention: called with the layer (0-based) and its map's statistics, once an attention call.
-        on_output: called with the layer and its output, (B, T, D).
-        rows: queries in a block.
+        on_attention, on_output: the listeners.
+        way: "interface" or "maps".
+        engine: what computes attention and statistics, with "interface".
+        wanted: numbers of the layers to measure; None: all. Of the others ``on_attention`` gets no statistics.
+
+    Yields:
+        What may be set for the next forward.
     """
-    model, name = body.model, f"polariscope_blocks_{next(_numbers)}"
-    before = model.config._attn_implementation or "eager"
-    layer_of = {id(part): index for index, layer in enumerate(body.layers) for part in layer.modules()}
-    attention = _Attention(kind_of(model), layer_of, on_attention, rows)
+    now = Measuring()
     with ExitStack() as undo:
+        for layer in body.layers:
+            undo.callback(layer.module.register_forward_pre_hook(_enters(now, layer)).remove)
+            undo.callback(layer.module.register_forward_hook(_leaves(now, layer, on_output)).remove)
+        if way == "interface":
+            undo.enter_context(_interface(body, now, on_attention, _choosing(now, engine, wanted)))
+        else:
+            undo.enter_context(_maps(body, now, on_attention, wanted))
+        yield now
+
+
+_Attend = Callable[[Call], tuple[Tensor, MapStatistics | None]]
+
+
+def _choosing(now: Measuring, engine: Engine, wanted: Collection[int] | None) -> _Attend:
+    """The engine in the layers that are wanted, plain attention in the others."""
+
+    def attend(call: Call) -> tuple[Tensor, MapStatistics | None]:
+        if wanted is None or now.layer is None or now.layer.index in wanted:
+            return engine(call)
+        return plain(call), None
+
+    return attend
+
+
+@contextmanager
+def _interface(body: Body, now: Measuring, on_attention: OnAttention, engine: _Attend) -> Iterator[None]:
+    model, name = body.model, f"polariscope_{next(_numbers)}"
+    attention = _Attention(kind_of(model), now, on_attention, engine)
+    with _switched(model) as undo:
         # The library has `register` but no way back: the entries are taken out of its table by hand.
         AttentionInterface.register(name, attention)
         undo.callback(AttentionInterface._global_mapping.pop, name)
         AttentionMaskInterface.register(name, attention.mask)
         undo.callback(AttentionMaskInterface._global_mapping.pop, name)
-        undo.callback(model.set_attn_implementation, before)
         model.set_attn_implementation(name)
-        if on_output is not None:
-            for index, layer in enumerate(body.layers):
-                undo.callback(layer.register_forward_hook(_output_hook(index, on_output)).remove)
         yield
+
+
+@contextmanager
+def _maps(body: Body, now: Measuring, on_attention: OnAttention, wanted: Collection[int] | None) -> Iterator[None]:
+    def reduce(module: nn.Module, inputs: Any, output: Any) -> Any:
+        if not isinstance(output, tuple):
+            return None
+        found = [maps.is_map(x, now.map_length) for x in output]
+        chosen = wanted is None or now.layer is None or now.layer.index in wanted
+        for x in itertools.compress(output, found):
+            on_attention(now.layer, module, maps.statistics_of(x) if chosen else None)
+        # An empty tensor in its place: whoever passes it on holds nothing.
+        return tuple(x.new_empty(0) if is_one else x for x, is_one in zip(output, found, strict=True))
+
+    with _switched(body.model) as undo:
+        if body.model._can_set_attn_implementation():
+            body.model.set_attn_implementation("eager")
+        for part in body.network.modules():
+            undo.callback(part.register_forward_hook(reduce).remove)
+        yield
+
+
+@contextmanager
+def _switched(model: Any) -> Iterator[ExitStack]:
+    """Whatever attention the model and its parts are set to inside, they are set back."""
+    configs = {id(c): c for part in model.modules() if (c := getattr(part, "config", None)) is not None}
+    before = [
+        (c, c._attn_implementation_internal) for c in configs.values() if hasattr(c, "_attn_implementation_internal")
+    ]
+    with ExitStack() as undo:
+        try:
+            yield undo
+        finally:
+            for config, implementation in before:
+                config._attn_implementation_internal = implementation
 
 
 class _Attention:
     """The attention function and the mask function that a model is switched to."""
 
-    def __init__(self, kind: str, layer_of: dict[int, int], on_attention: OnAttention, rows: int | None) -> None:
-        self.kind, self.layer_of, self.on_attention, self.rows = kind, layer_of, on_attention, rows
+    def __init__(self, kind: str, now: Measuring, on_attention: OnAttention, engine: _Attend) -> None:
+        self.kind, self.now, self.on_attention, self.engine = kind, now, on_attention, engine
         self.causal_without_mask = False
 
     def mask(self, *args: Any, **options: Any) -> Tensor | None:
-        """The boolean mask, (B, 1, T, S); None where it is plainly causal, which the blocks do without a mask.
+        """The boolean mask, (B, 1, T, S); None where it is plainly causal, which needs no mask.
 
         Skips are forbidden in the library's own function: it would return None for other patterns as well.
         """
@@ -82,34 +175,44 @@ class _Attention:
         **other: Any,
     ) -> tuple[Tensor, None]:
         """As AttentionInterface wants it: the output, (B, T, H, dᵥ), and no map. A window is in the mask already."""
-        if id(module) not in self.layer_of:
-            raise InputError(
-                "attention outside the layers",
-                got=f"{type(module).__name__} of {self.kind}",
-                expected="attention inside the decoder layers only",
-                fix="load another model",
-            )
+        visible, bias = self._visible(attention_mask, position_bias)
+        call = Call(
+            query=query,
+            key=key,
+            value=value,
+            scaling=query.shape[-1] ** -0.5 if scaling is None else scaling,
+            visible=visible,
+            causal=visible is None and self._causal(module, is_causal),
+            softcap=softcap,
+            bias=bias,
+            sink=s_aux,
+            first=self.now.first,
+        )
+        out, statistics = self.engine(call)
+        self.on_attention(self.now.layer, module, statistics)
+        return out, None
+
+    def _visible(self, mask: Tensor | None, bias: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+        """What can be seen, and what is added: a model's own additive mask holds both."""
+        if mask is None or mask.dtype == torch.bool:
+            return mask, bias
+        if not mask.is_floating_point():
+            return mask > 0, bias
+        visible = mask > torch.finfo(mask.dtype).min / 2
+        added = mask.masked_fill(~visible, 0)
+        return visible, added if bias is None else added + bias
+
+    def _causal(self, module: nn.Module, is_causal: bool | None) -> bool:
+        """Whether attention without a mask is causal. Raises InputError if that cannot be told."""
         causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
-        if attention_mask is None and not (causal and self.causal_without_mask):
+        if causal and not self.causal_without_mask:
             raise InputError(
                 "attention mask",
                 got=f"none from {self.kind}",
                 expected="the mask that the model was asked for",
-                fix="this model cannot be measured: without its mask every query would see the future",
+                fix="this model cannot be measured so: without its mask every query would see the future",
             )
-        out, statistics = blocks.attend(
-            query,
-            key,
-            value,
-            scaling=query.shape[-1] ** -0.5 if scaling is None else scaling,
-            visible=attention_mask,
-            softcap=softcap,
-            bias=position_bias,
-            sink=s_aux,
-            rows=self.rows,
-        )
-        self.on_attention(self.layer_of[id(module)], statistics)
-        return out, None
+        return bool(causal)
 
 
 def _plainly_causal(options: dict[str, Any]) -> bool:
@@ -123,8 +226,17 @@ def _plainly_causal(options: dict[str, Any]) -> bool:
     )
 
 
-def _output_hook(index: int, on_output: OnOutput) -> Callable[[nn.Module, Any, Any], None]:
-    def hook(layer: nn.Module, inputs: Any, output: Any) -> None:
-        on_output(index, output[0] if isinstance(output, tuple) else output)
+def _enters(now: Measuring, layer: Layer) -> Callable[[nn.Module, Any], None]:
+    def hook(module: nn.Module, inputs: Any) -> None:
+        now.layer = layer
+
+    return hook
+
+
+def _leaves(now: Measuring, layer: Layer, on_output: OnOutput | None) -> Callable[[nn.Module, Any, Any], None]:
+    def hook(module: nn.Module, inputs: Any, output: Any) -> None:
+        now.layer = None
+        if on_output is not None:
+            on_output(layer, output[0] if isinstance(output, tuple) else output)
 
     return hook

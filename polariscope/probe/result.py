@@ -9,7 +9,7 @@ import pandas as pd
 
 from polariscope.files import write_json
 
-TABLES = ("heads", "layers", "positions", "documents", "document_heads", "document_layers")
+TABLES = ("heads", "layers", "positions", "documents", "activations", "document_heads", "document_layers")
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class ProbeResult:
         layers: one row per layer: massive activations.
         positions: one row per layer and key position: mean attention received.
         documents: one row per document, measured or too short.
+        activations: one row per document, layer and rank: the largest activations and where they stand.
         document_heads: one row per document, layer and head; the intervals can be made again from it.
         document_layers: one row per document and layer.
         summary: the content of ``results.json``.
@@ -30,6 +31,7 @@ class ProbeResult:
     layers: pd.DataFrame
     positions: pd.DataFrame
     documents: pd.DataFrame
+    activations: pd.DataFrame
     document_heads: pd.DataFrame
     document_layers: pd.DataFrame
     summary: Mapping[str, Any]

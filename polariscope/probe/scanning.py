@@ -1,5 +1,6 @@
 """The probe: documents in, tables with intervals out."""
 
+import functools
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -8,14 +9,19 @@ from typing import Any
 
 import torch
 
-from polariscope.errors import InputError, unknown_name
-from polariscope.probe import checks, hooks, summary, tables
+from polariscope.errors import InputError
+from polariscope.probe import blocks, layer_tables, summary, tables
 from polariscope.probe._document import AnyDocument
-from polariscope.probe.body import Body, body_of, evaluating
-from polariscope.probe.documents import BOS_MODES, Tokens, prefix, strings, tokens_of
-from polariscope.probe.gathered import Gathered, Intervals
+from polariscope.probe.arguments import Until, check_arguments, check_window
+from polariscope.probe.attention import Call, MapStatistics
+from polariscope.probe.documents import Tokens, prefix, tokens_of
+from polariscope.probe.engine import choose
+from polariscope.probe.gathered import Gathered
+from polariscope.probe.intervals import Intervals
 from polariscope.probe.result import ProbeResult
-from polariscope.probe.statistics import Recorder, metric_names
+from polariscope.probe.saving import Checkpoint
+from polariscope.probe.session import Session, check_choice, prepare
+from polariscope.probe.statistics import metric_names
 
 
 def scan(
@@ -27,29 +33,40 @@ def scan(
     limit: int | None = None,
     bos: str = "auto",
     eps: Sequence[float] = (0.3,),
+    layers: Sequence[int] | None = None,
+    heads: Sequence[int] | None = None,
+    until: Until | None = None,
     progress: Callable[[int], None] | None = None,
     confidence: float = 0.95,
     seed: int = 0,
+    kernel: str = "auto",
     rows: int | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> ProbeResult:
-    """Measure every attention head and every layer's output of a causal language model on documents.
+    """Measure every attention head and every layer's output of a transformer on documents or images.
 
     Each document is cut to T tokens and run alone, in evaluation mode, without gradients and without the language
-    model's head. The attention is computed exactly, in blocks of queries, and never held as a whole map. Three
-    self-checks on the first document come before (`polariscope.probe.checks`). The model is as before afterwards.
+    model's head. The attention is computed exactly, in blocks of queries, and never held as a whole map. Self-checks on
+    the first document come before (`polariscope.probe.checks`). The model is as before afterwards, also after an
+    exception.
 
     Args:
-        model: a causal language model of transformers whose attention goes through AttentionInterface.
-        tokenizer: its tokenizer.
-        texts: strings, or the documents of `polariscope.probe.corpora`.
+        model: a model of transformers: decoder, encoder, encoder-decoder or vision transformer.
+        tokenizer: its tokenizer; for a vision transformer its image processor, or None for images that are tensors.
+        texts: strings, or the documents of `polariscope.probe.corpora`; images: `polariscope.probe.images`.
         max_length: T, tokens of each document, BOS included. Shorter documents are skipped and counted.
         limit: number of documents to measure; None: all.
         bos: what stands before the text: ``auto`` what the tokenizer puts there, ``on`` its BOS token, ``off`` nothing.
         eps: thresholds of the sink rate; the first gives the column ``sink_rate``.
+        layers: which layers' attention to measure; None: all. Layer outputs are measured in all.
+        heads: which heads to show; None: all.
+        until: end as soon as an interval is narrow enough.
         progress: called with the number of documents measured, after each.
         confidence: coverage of the intervals.
         seed: of the resampling of documents for the intervals.
-        rows: queries in a block; None: 128, fewer where a block would pass 32 MiB.
+        kernel: what computes attention, one of `polariscope.probe.engine.KERNELS`; named in the result, layer by layer.
+        rows: queries in a block of the engine "blocks"; None: as many as fit.
+        checkpoint: where to keep what was measured while it runs.
 
     Returns:
         A `ProbeResult`.
@@ -58,73 +75,103 @@ def scan(
         InputError: for arguments out of range, a model that cannot be measured, a self-check that fails, and texts of
             which none is long enough.
     """
-    check_arguments(max_length, limit, bos, eps, confidence, seed)
-    body = body_of(model)
-    _check_window(body, max_length)
-    chosen = _Chosen(tokens_of(texts, tokenizer, max_length, bos), max_length, limit)
-    found = Gathered(metric_names(eps), eps[0])
+    check_arguments(max_length, limit, bos, eps, confidence, seed, until, rows)
+    check_window(model, max_length)
+
+    def chosen_engine(call: Call) -> tuple[torch.Tensor, MapStatistics]:
+        return choose(call, kernel)(call)
+
+    engine = chosen_engine if rows is None else functools.partial(blocks.attend, rows=rows)
+    chosen = Chosen(tokens_of(texts, tokenizer, max_length, bos), max_length, limit)
+    documents = iter(chosen)
+    first = next(documents, None)
+    if first is None:
+        raise chosen.nothing()
     started = time.perf_counter()
-    checked = _measure(body, chosen, found, eps, progress, rows)
+    session = prepare(model, tokenizer, first, eps, layers=layers, engine=engine)
+    wanted = None if heads is None else frozenset(heads)
+    check_choice("--heads", wanted, set(range(max(site.heads for site in session.sites))), "heads")
+    intervals = Intervals(confidence, seed)
+    found = Gathered(metric_names(eps), eps[0])
+    gather(found, itertools.chain([first], documents), session, intervals, until, progress, checkpoint)
     about = {
         "max_length": max_length,
-        "bos": {"mode": bos, "prefix": strings(tokenizer, prefix(tokenizer, bos))},
+        "bos": {"mode": bos, "prefix": session.words(prefix(tokenizer, bos))},
         "eps": list(eps),
         "confidence": confidence,
         "resampling_seed": seed,
-        "model": summary.of_model(body),
-        "self_checks": checked,
+        "until": None if until is None else until.record(),
+        "model": summary.of_model(session),
+        "self_checks": session.examination.record,
         "seconds": time.perf_counter() - started,
     }
-    return _result(found, chosen.skipped, tokenizer, Intervals(confidence, seed), about)
+    context = tables.Context(session.body, session.sites, session.words, intervals, wanted)
+    return result_of(found, chosen.skipped, context, about)
 
 
-def _measure(
-    body: Body,
-    chosen: "_Chosen",
+def gather(
     found: Gathered,
-    eps: Sequence[float],
+    documents: Iterator[Tokens],
+    session: Session,
+    intervals: Intervals,
+    until: Until | None,
     progress: Callable[[int], None] | None,
-    rows: int | None,
-) -> dict[str, Any]:
-    """Check the model on the first document, then measure all of them into ``found``; what the checks found."""
-    with evaluating(body.model):
-        documents = iter(chosen)
-        first = next(documents, None)
-        if first is None:
-            raise chosen.nothing()
-        checked = checks.check(body, first.ids, rows)
-        recorder = Recorder(len(body.layers), eps)
-        with hooks.measuring(body, recorder.on_attention, recorder.on_output, rows):
-            for tokens in itertools.chain([first], documents):
-                body(tokens.ids)
-                found.add(tokens, recorder.finish())
-                if progress is not None:
-                    progress(len(found.tokens))
-    return checked
+    checkpoint: Checkpoint | None,
+) -> None:
+    """Measure the documents into ``found``, in order, without those that an earlier run has measured."""
+    if checkpoint is not None:
+        checkpoint.restore(found)
+    done = len(found.records)
+    for tokens, record in zip(itertools.islice(documents, done), list(found.records), strict=False):
+        if tokens.id != record.id or tokens.ids[: len(record.first_ids)] != record.first_ids.tolist():
+            raise InputError(
+                "resume",
+                got=f"document {tokens.id} where {record.id} was measured",
+                expected="the same documents in the same order",
+                fix="start anew without --resume",
+            )
+    if until is not None and until.reached(found, intervals):
+        return
+    with session.open() as measure:
+        for tokens in documents:
+            record, measured = measure(tokens)
+            found.add(record, measured)
+            if checkpoint is not None:
+                checkpoint.add(found)
+            if progress is not None:
+                progress(len(found.records))
+            if until is not None and until.reached(found, intervals):
+                break
+    if checkpoint is not None:
+        checkpoint.save(found)
 
 
-def _result(
-    found: Gathered, skipped: Sequence[Tokens], tokenizer: Any, intervals: Intervals, about: dict[str, Any]
+def result_of(
+    found: Gathered, skipped: Sequence[Tokens], context: tables.Context, about: dict[str, Any]
 ) -> ProbeResult:
-    by_layer = tables.document_layers_table(found, tokenizer)
-    layers = tables.layers_table(by_layer, intervals)
+    """The tables and the summary."""
+    by_layer = layer_tables.document_layers_table(found, context)
+    layers = layer_tables.layers_table(by_layer, context)
+    largest = summary.largest_activations(by_layer, len(found.records))
+    short = [(tokens.id, tokens.count) for tokens in skipped]
     return ProbeResult(
-        heads=tables.heads_table(found, intervals),
+        heads=tables.heads_table(found, context),
         layers=layers,
-        positions=tables.positions_table(found, tokenizer),
-        documents=tables.documents_table(found, skipped, by_layer, tokenizer),
-        document_heads=tables.document_heads_table(found),
+        positions=tables.positions_table(found, context),
+        documents=tables.documents_table(found, short, largest, context.words),
+        activations=layer_tables.activations_table(found, context),
+        document_heads=tables.document_heads_table(found, context),
         document_layers=by_layer,
         summary={
-            **summary.results(found, by_layer, layers, intervals, tokenizer),
-            "documents": {"measured": len(found.tokens), "too_short": len(skipped)},
+            **summary.results(found, by_layer, layers, context),
+            "documents": {"measured": len(found.records), "too_short": len(skipped)},
             **about,
         },
     )
 
 
 @dataclass
-class _Chosen:
+class Chosen:
     """Goes through the documents, passes on those that are long enough and keeps the others for the count."""
 
     documents: Iterator[Tokens]
@@ -138,7 +185,7 @@ class _Chosen:
         wanted = itertools.count() if self.limit is None else range(self.limit)
         for _ in wanted:
             for tokens in self.documents:
-                if len(tokens.ids) == self.length:
+                if tokens.pixels is not None or len(tokens.ids) == self.length:
                     yield tokens
                     break
                 self.skipped.append(Tokens(tokens.id, [], tokens.count))
@@ -153,40 +200,4 @@ class _Chosen:
             got=f"{len(self.skipped)} documents, the longest of {longest} tokens",
             expected=f"at least one of {self.length} tokens",
             fix=f"try --max-length {longest}" if longest >= 2 else "give other texts",
-        )
-
-
-def check_arguments(
-    max_length: int, limit: int | None, bos: str, eps: Sequence[float], confidence: float = 0.95, seed: int = 0
-) -> None:
-    """Refuse arguments of `scan` that are out of range, which needs no model."""
-    if bos not in BOS_MODES:
-        raise unknown_name("BOS mode", bos, BOS_MODES)
-    for name, value in (("max_length", max_length), ("limit", limit or 1), ("seed", seed)):
-        if not isinstance(value, int):
-            raise InputError(name, got=repr(value), expected="a whole number", fix=f"give {name} as an integer")
-    if not isinstance(eps, Sequence) or not all(isinstance(e, float | int) for e in eps):
-        raise InputError("eps", got=repr(eps), expected="a sequence of numbers", fix="for example eps=(0.3,)")
-    if seed < 0:
-        raise InputError("--seed", got=seed, expected="0 or more", fix="0 is the default")
-    if max_length < 2:
-        raise InputError("--max-length", got=max_length, expected="2 tokens or more", fix="256 is the default")
-    if limit is not None and limit < 1:
-        raise InputError("--limit", got=limit, expected="1 document or more", fix="give a positive number")
-    if not eps or not all(0 < e < 1 for e in eps) or len({f"{e:g}" for e in eps}) < len(eps):
-        raise InputError(
-            "--eps", got=list(eps), expected="different numbers between 0 and 1", fix="0.3 is the usual one"
-        )
-    if not 0 < confidence < 1:
-        raise InputError("confidence", got=confidence, expected="a number between 0 and 1", fix="0.95 is usual")
-
-
-def _check_window(body: Body, max_length: int) -> None:
-    window = getattr(body.model.config.get_text_config(decoder=True), "max_position_embeddings", None)
-    if window is not None and max_length > window:
-        raise InputError(
-            "--max-length",
-            got=max_length,
-            expected=f"at most {window}, the positions that this model was trained for",
-            fix=f"--max-length {window} or less",
         )

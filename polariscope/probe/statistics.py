@@ -1,71 +1,155 @@
-"""From the statistics of one document's maps and layer outputs to numbers per layer and head."""
+"""From the statistics of a map to the numbers of each head in one document."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from polariscope.errors import InputError
-from polariscope.metrics import sink_rate
-from polariscope.probe.blocks import MapStatistics
+from polariscope.probe.attention import ROW_STATISTICS, THRESHOLDS, MapStatistics
 
-Array = NDArray[np.float64]
+# Queries left out in ``sink_rate_late``; keys that fewer queries see have no place among the sinks.
+EARLY, FEWEST_QUERIES = 4, 16
+SINKVIS = 0.1
 
 
 def metric_names(eps: Sequence[float]) -> list[str]:
     """The metrics of a head, in the order of the columns; the first threshold gives ``sink_rate``."""
-    return [
-        "entropy",
-        "normalized_entropy",
-        "max_weight",
-        "relative_max_weight",
-        "first_key_share",
-        "first_key_mean",
-        "sink_rate",
-        *(f"sink_rate_{e:g}" for e in eps[1:]),
-        "null_mass",
-        "participation",
-        "last_query_first_key",
-    ]
+    return list(_metrics(tuple(eps)))
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one document lies in a batch: row b, positions from ``start`` to before ``stop``."""
+
+    batch: int = 0
+    start: int = 0
+    stop: int | None = None
+
+
+def of_document(statistics: MapStatistics, place: Place) -> MapStatistics:
+    """The statistics of one document out of a batch, padded or packed; batch size 1 afterwards.
+
+    Counts of queries that see a key are the document's own: queries of padding see nothing that matters.
+    """
+    rows = slice(place.start, place.stop)
+    cut: dict[str, Tensor] = {}
+    for field in fields(statistics):
+        x = getattr(statistics, field.name)
+        if not isinstance(x, Tensor):
+            continue
+        where = x.dim() - 3
+        index = place.batch if x.shape[where] > 1 else 0
+        cut[field.name] = x.narrow(where, index, 1)[..., rows]
+    return replace(statistics, **cut)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """One document's row statistics in float64, and what several metrics share."""
+
+    s: MapStatistics
+    of: dict[str, Tensor]
+    share: Tensor
+    alpha: Tensor
+    covered: Tensor
+
+    @classmethod
+    def read(cls, s: MapStatistics) -> "_Rows":
+        of = {name: getattr(s, name)[0].double() for name in ROW_STATISTICS}
+        alpha = column_means(s)
+        counts = s.column_counts[0, :, 0].expand(alpha.shape[0])
+        return cls(s, of, of["first"] / of["total"], alpha, counts == of["first"].shape[-1])
+
+    def normalized_entropy(self) -> Tensor:
+        log_counts = self.s.row_counts[0].double().log()
+        shared = log_counts > 0  # rows that see two keys or more: the others have H = log n = 0
+        return torch.where(shared, self.of["entropy"] / log_counts, 0).sum(-1) / shared.sum(-1)
+
+    def entropy(self) -> Tensor:
+        several = (self.s.row_counts[0] > 1).expand_as(self.of["entropy"])
+        return torch.where(several, self.of["entropy"], 0).sum(-1) / several.sum(-1)
+
+    def sink(self, alpha: Tensor, eps: float) -> Tensor:
+        """1{α > ε}, NaN for heads in whose window the first key is not always."""
+        return torch.where(self.covered & ~alpha.isnan(), (alpha > eps).double(), torch.nan)
+
+    def late(self) -> Tensor:
+        return self.of["first"][:, EARLY:].mean(-1)
+
+    def threshold_share(self, index: int) -> Tensor:
+        pairs = self.s.row_counts[0].double().sum(-1)
+        return self.s.above[index, 0].double().sum(-1) / pairs
+
+    def of_keys(self, name: str, *, first: bool = False) -> Tensor:
+        """A norm of keys or values, of each query head: the mean over positions, or the first position's."""
+        norms = getattr(self.s, name)[0].double()
+        value = norms[:, 0] if first else norms.mean(-1)
+        return value.repeat_interleave(self.share.shape[0] // value.shape[0])
+
+    def contribution(self) -> Tensor:
+        """Mean over queries of A[i, 1] ‖v₁‖ / ‖(A v)ᵢ‖."""
+        received = self.of["first"] * self.of_keys("value_norms", first=True)[:, None]
+        return (received / self.of["output_norms"]).mean(-1)
+
+    def sinks(self, eps: float) -> Tensor:
+        """Number of keys with α_k > ε among those that enough queries see."""
+        enough = seen_enough(self.s)
+        return ((self.alpha > eps) & enough).sum(-1).double()
+
+
+def _metrics(eps: tuple[float, ...]) -> dict[str, Callable[[_Rows], Tensor]]:
+    """Every metric of a head, in order: a function of one document's rows to (H,)."""
+    e = eps[0]
+    return {
+        "entropy": _Rows.entropy,
+        "normalized_entropy": _Rows.normalized_entropy,
+        "max_weight": lambda r: r.of["largest"].mean(-1),
+        "relative_max_weight": lambda r: (r.of["largest"] / r.of["total"]).mean(-1),
+        "first_key_share": lambda r: r.share.mean(-1),
+        "first_key_mean": lambda r: r.of["first"].mean(-1),
+        "sink_rate": lambda r: r.sink(r.alpha[:, 0], e),
+        **{f"sink_rate_{x:g}": (lambda r, x=x: r.sink(r.alpha[:, 0], x)) for x in eps[1:]},
+        "sink_rate_late": lambda r: r.sink(r.late(), e),
+        "sink_queries": lambda r: (r.of["first"] > e).double().mean(-1),
+        "sink_keys": lambda r: r.sinks(e),
+        "sink_keys_all_rows": lambda r: (r.s.columns[0] / r.share.shape[-1] > SINKVIS).sum(-1).double(),
+        "top_key_alpha": lambda r: r.alpha.where(seen_enough(r.s), -1).amax(-1),
+        "null_mass": lambda r: (1 - r.of["total"]).mean(-1),
+        "participation": lambda r: (r.of["total"].square() / r.of["squares"]).mean(-1),
+        "sum_of_squares": lambda r: r.of["squares"].mean(-1),
+        "last_query_first_key": lambda r: r.share[:, -1],
+        f"share_below_{THRESHOLDS[0]:g}": lambda r: 1 - r.threshold_share(0),
+        f"share_above_{THRESHOLDS[1]:g}": lambda r: r.threshold_share(1),
+        "lse": lambda r: r.of["lse"].mean(-1),
+        "max_logit": lambda r: r.of["max_logit"].amax(-1),
+        "key_norm": lambda r: r.of_keys("key_norms"),
+        "first_key_norm": lambda r: r.of_keys("key_norms", first=True),
+        "value_norm": lambda r: r.of_keys("value_norms"),
+        "first_value_norm": lambda r: r.of_keys("value_norms", first=True),
+        "output_norm": lambda r: r.of["output_norms"].mean(-1),
+        "first_key_contribution": _Rows.contribution,
+    }
 
 
 def head_values(statistics: MapStatistics, eps: Sequence[float]) -> Tensor:
     """Every metric of every head for one document, in the order of `metric_names`, then the count of bad rows.
 
     Row statistics of float32 blocks are averaged in float64. A row is bad if one of its statistics is not finite; a
-    head with a bad row has NaN for all its metrics in this document.
+    head with a bad row has NaN for all its metrics in this document. What an engine does not give is NaN, too, but
+    makes no row bad.
 
     Args:
-        statistics: of a causal map with batch size 1.
+        statistics: of a map with batch size 1.
         eps: thresholds of the sink rate.
 
     Returns:
         (M + 1, H), float64.
     """
-    rows = {name: getattr(statistics, name)[0].double() for name in ("total", "largest", "first", "entropy", "squares")}
-    total, first, entropy = rows["total"], rows["first"], rows["entropy"]
-    log_counts = statistics.row_counts[0].double().log()
-    shared = log_counts > 0  # rows that see two keys or more: the others have H = log n = 0
-    normalized = torch.where(shared, entropy / log_counts, 0).sum(-1) / shared.sum(-1)
-    alpha = column_means(statistics)[:, 0]
-    share = first / total
-    values = [
-        entropy[:, 1:].mean(-1),
-        normalized,
-        rows["largest"].mean(-1),
-        (rows["largest"] / total).mean(-1),
-        share.mean(-1),
-        alpha,
-        *(sink_rate(alpha[None], e, axis=0) for e in eps),
-        (1 - total).mean(-1),
-        (total.square() / rows["squares"]).mean(-1),
-        share[:, -1],
-    ]
-    bad = (~torch.isfinite(torch.stack([*rows.values(), share]))).any(0).sum(-1)
-    table = torch.stack(values)
+    rows = _Rows.read(statistics)
+    table = torch.stack([metric(rows) for metric in _metrics(tuple(eps)).values()])
+    judged = [rows.of[name] for name in ("total", "largest", "first", "squares")]
+    bad = (~torch.isfinite(torch.stack(judged))).any(0).sum(-1)
     return torch.cat([table.masked_fill(bad > 0, torch.nan), bad[None].double()])
 
 
@@ -77,95 +161,12 @@ def column_means(statistics: MapStatistics) -> Tensor:
     return statistics.columns[0] / statistics.column_counts[0]
 
 
-@dataclass(frozen=True)
-class Massive:
-    """The largest entry of one layer's output h in one document.
-
-    Args:
-        largest: max |h|.
-        median: median of |h| over all positions and channels, the lower of two middle ones.
-        position: where it is, 0-based.
-        channel: where it is, 0-based.
-    """
-
-    largest: float
-    median: float
-    position: int
-    channel: int
+def seen_enough(statistics: MapStatistics) -> Tensor:
+    """Keys that enough queries see for α_k to mean something, (H or 1, S): 16, or a quarter of a short document's."""
+    counts = statistics.column_counts[0]
+    return counts >= min(FEWEST_QUERIES, max(1, counts.shape[-1] // 4))
 
 
-def massive(hidden: Tensor) -> Massive:
-    """The largest |h| of a layer output, (1, T, D), and the median, in float32 (Sun et al. 2024, arXiv:2402.17762)."""
-    size = hidden[0].float().abs()
-    largest, where = size.flatten().max(0)
-    position, channel = divmod(int(where), size.shape[1])
-    return Massive(float(largest), _lower_median(size), position, channel)
-
-
-def _lower_median(size: Tensor) -> float:
-    if size.device.type != "cpu":
-        return float(size.median())
-    # On the CPU NumPy's partition takes a fifth of the time of torch's median.
-    flat = size.flatten().numpy()
-    middle = (flat.size - 1) // 2
-    return float("nan") if np.isnan(flat.max()) else float(np.partition(flat, middle)[middle])
-
-
-class Recorder:
-    """Collects one document's numbers while a forward runs.
-
-    Args:
-        layers: number of layers.
-        eps: thresholds of the sink rate.
-    """
-
-    def __init__(self, layers: int, eps: Sequence[float]) -> None:
-        self.eps = tuple(eps)
-        self._values: list[Tensor | None] = [None] * layers
-        self._alpha: list[Tensor | None] = [None] * layers
-        self._massive: list[Massive | None] = [None] * layers
-
-    def on_attention(self, layer: int, statistics: MapStatistics) -> None:
-        """Take the statistics of a layer's map. Raises InputError if the layer was seen before."""
-        if self._values[layer] is not None:
-            raise InputError(
-                "attention calls", got=f"two in layer {layer}", expected="one in each layer", fix="load another model"
-            )
-        self._values[layer], self._alpha[layer] = head_values(statistics, self.eps), column_means(statistics)
-
-    def on_output(self, layer: int, hidden: Tensor) -> None:
-        """Take a layer's output."""
-        self._massive[layer] = massive(hidden)
-
-    def finish(self) -> "Measured":
-        """The document's numbers. Raises InputError if a layer is missing; the recorder is empty afterwards."""
-        missing = [index for index, values in enumerate(self._values) if values is None]
-        if missing:
-            raise InputError(
-                "attention calls",
-                got=f"none in layers {missing}",
-                expected="one in each layer",
-                fix="load another model",
-            )
-        values = torch.stack([v for v in self._values if v is not None]).cpu().numpy()
-        alpha = torch.stack([a for a in self._alpha if a is not None]).cpu().numpy()
-        measured = Measured(values[:, :-1], values[:, -1].astype(int), alpha, tuple(m for m in self._massive if m))
-        self.__init__(len(self._values), self.eps)
-        return measured
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One document's numbers.
-
-    Args:
-        values: metrics, (L, M, H).
-        bad_rows: rows with a statistic that is not finite, (L, H).
-        alpha: column means α_k, (L, H, T).
-        massive: of each layer.
-    """
-
-    values: Array
-    bad_rows: NDArray[np.int64]
-    alpha: Array
-    massive: tuple[Massive, ...]
+def top_keys(statistics: MapStatistics) -> Tensor:
+    """The key with the largest α_k of each head, among those that enough queries see, (H,)."""
+    return column_means(statistics).where(seen_enough(statistics), -1).argmax(-1)

@@ -1,138 +1,167 @@
-"""Tables with intervals from the numbers of each document. Documents are resampled; heads are not independent."""
+"""Tables of heads and documents, with intervals, from the records of all documents."""
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from polariscope.metrics import Sums
-from polariscope.probe.documents import Tokens, strings
-from polariscope.probe.gathered import FIRST_POSITIONS, Gathered, Intervals
+from polariscope.probe.body import Body
+from polariscope.probe.documents import Vocabulary
+from polariscope.probe.gathered import FIRST_POSITIONS, Gathered
+from polariscope.probe.intervals import Intervals
+from polariscope.probe.sites import Site
 
-MASSIVE_SIZE, MASSIVE_RATIO = 100.0, 1000.0
+
+@dataclass(frozen=True)
+class Context:
+    """What tables are made of besides the numbers.
+
+    Args:
+        body: the model.
+        sites: the measured calls.
+        words: from token ids to strings.
+        intervals: how they are made.
+        heads: which heads to show; None: all.
+    """
+
+    body: Body
+    sites: tuple[Site, ...]
+    words: Vocabulary
+    intervals: Intervals
+    heads: frozenset[int] | None = None
+
+    def kept(self) -> np.ndarray:
+        """Which cells of a table (S, H) are heads that exist and are wanted, boolean."""
+        most = max(site.heads for site in self.sites)
+        wanted = [self.heads is None or head in self.heads for head in range(most)]
+        return np.array([[head < site.heads and wanted[head] for head in range(most)] for site in self.sites])
 
 
-def heads_table(found: Gathered, intervals: Intervals) -> pd.DataFrame:
-    """One row per layer and head."""
-    values = np.stack(found.values)  # (N, L, M, H)
-    _, layers, _, heads = values.shape
-    bad = np.stack(found.bad_rows)
-    table: dict[str, Any] = {"layer": np.repeat(np.arange(layers), heads), "head": np.tile(np.arange(heads), layers)}
+def heads_table(found: Gathered, context: Context) -> pd.DataFrame:
+    """One row per attention call and head."""
+    values, kept = found.values(), context.kept()  # (N, S, M, H), (S, H)
+    bad = np.stack([record.bad_rows for record in found.records])
+    table = _places(context, kept)
+    samples = values.swapaxes(2, 3)[:, kept]  # (N, cells, M)
     for index, name in enumerate(found.names):
-        table |= intervals.columns(name, values[:, :, index])
-    table["documents"] = (bad == 0).sum(axis=0).ravel()
-    table["bad_rows"] = bad.sum(axis=0).ravel()
+        table |= context.intervals.columns(name, samples[:, :, index])
+    table |= _commonest_keys(found, context, kept)
+    table["documents"] = (bad == 0).sum(axis=0)[kept]
+    table["bad_rows"] = bad.sum(axis=0)[kept]
     return pd.DataFrame(table)
 
 
-def document_heads_table(found: Gathered) -> pd.DataFrame:
-    """One row per document, layer and head: what the intervals are made from."""
-    values = np.stack(found.values)
-    documents, layers, _, heads = values.shape
-    grid = np.indices((documents, layers, heads)).reshape(3, -1)
-    table: dict[str, Any] = dict(zip(("document", "layer", "head"), grid, strict=True))
-    table |= {name: values[:, :, index].ravel() for index, name in enumerate(found.names)}
-    table["bad_rows"] = np.stack(found.bad_rows).ravel()
+def document_heads_table(found: Gathered, context: Context) -> pd.DataFrame:
+    """One row per document, attention call and head: what the intervals are made from."""
+    kept, count = context.kept(), len(found.records)
+    places = _places(context, kept)
+    cells = int(kept.sum())
+    table: dict[str, Any] = {"document": np.repeat(np.arange(count), cells)}
+    table |= {name: np.tile(column, count) for name, column in places.items() if name in ("layer", "head", "attention")}
+    samples = found.values().swapaxes(2, 3)[:, kept]
+    table |= {name: samples[:, :, index].ravel() for index, name in enumerate(found.names)}
+    for name in ("top_keys", "top_tokens", "bad_rows"):
+        table[name.replace("keys", "key").replace("tokens", "token_id")] = np.concatenate(
+            [getattr(record, name)[kept] for record in found.records]
+        )
+    table["top_token"] = context.words.column(table["top_token_id"])
     return pd.DataFrame(table)
 
 
-def document_layers_table(found: Gathered, tokenizer: Any) -> pd.DataFrame:
-    """One row per document and layer: its largest activation."""
-    rows = [
-        {
-            "document": document,
-            "layer": layer,
-            "massive_max": m.largest,
-            "massive_median": m.median,
-            "massive_ratio": _ratio(m.largest, m.median),
-            "massive_channel": m.channel,
-            "massive_position": m.position,
-            "massive_token_id": token,
-        }
-        for document, (layers, tokens) in enumerate(zip(found.massive, found.massive_tokens, strict=True))
-        for layer, (m, token) in enumerate(zip(layers, tokens, strict=True))
-    ]
-    table = pd.DataFrame(rows)
-    words = {token: strings(tokenizer, [token])[0] for token in table["massive_token_id"].unique()}
-    return table.assign(massive_token=table["massive_token_id"].map(words))
-
-
-def layers_table(by_document: pd.DataFrame, intervals: Intervals) -> pd.DataFrame:
-    """One row per layer: means over documents, where the largest of all stands, and the rule of Sun et al."""
-    documents = by_document["document"].nunique()
-    table: dict[str, Any] = {"layer": np.sort(by_document["layer"].unique())}
-    for name in ("massive_max", "massive_median", "massive_ratio"):
-        table |= intervals.columns(name, by_document[name].to_numpy().reshape(documents, -1))
-    flagged = is_massive(by_document["massive_max"], by_document["massive_median"]).to_numpy()
-    table |= intervals.columns("massive_share", flagged.reshape(documents, -1).astype(float))
-    size = by_document["massive_max"].fillna(-np.inf).to_numpy().reshape(documents, -1)
-    places = size.argmax(axis=0) * size.shape[1] + np.arange(size.shape[1])
-    for name in ("massive_channel", "massive_position", "massive_token"):
-        table[name] = by_document[name].to_numpy()[places]
-    result = pd.DataFrame(table)
-    return result.assign(massive_flag=is_massive(result["massive_max"], result["massive_median"]))
-
-
-def is_massive(largest: Any, median: Any) -> Any:
-    """|h| > 100 and |h| ≥ 1000 × the median of |h| (Sun et al. 2024, arXiv:2402.17762)."""
-    return (largest > MASSIVE_SIZE) & (largest >= MASSIVE_RATIO * median)
-
-
-def positions_table(found: Gathered, tokenizer: Any) -> pd.DataFrame:
-    """One row per layer and key position."""
+def positions_table(found: Gathered, context: Context) -> pd.DataFrame:
+    """One row per attention call and key position."""
     assert found.alpha is not None
     assert found.sinks is not None
-    by_head = found.alpha.mean  # (L, H, T)
-    layers, _, length = by_head.shape
+    assert found.value_norms is not None
+    by_head = found.alpha.mean  # (S, H, T)
+    count, _, length = by_head.shape
     known = ~np.isnan(by_head).all(axis=1)
     over_heads = Sums.of(by_head, axis=1).mean
     top = np.where(known, np.where(np.isnan(by_head), -1.0, by_head).max(axis=1), np.nan)
-    token, share = _commonest(found.tokens, tokenizer, length)
-    layer, position = np.indices((layers, length)).reshape(2, -1)
+    token, share = _commonest(found, context.words, length)
+    norms = found.value_norms.mean
     return pd.DataFrame(
         {
-            "layer": layer,
-            "position": position,
+            "layer": np.repeat([site.layer for site in context.sites], length),
+            "attention": np.repeat([site.attention for site in context.sites], length),
+            "position": np.tile(np.arange(length), count),
             "alpha": over_heads.ravel(),
             "alpha_top_head": top.ravel(),
             "sink_rate": found.sinks.mean.ravel(),
-            "token": np.tile(token, layers),
-            "token_share": np.tile(share, layers),
+            "value_norm": norms.ravel(),
+            "contribution": (over_heads * norms).ravel(),
+            "token": np.tile(token, count),
+            "token_share": np.tile(share, count),
         }
     )
 
 
-def documents_table(found: Gathered, skipped: Sequence[Tokens], by_layer: pd.DataFrame, tokenizer: Any) -> pd.DataFrame:
-    """One row per document: the measured ones with their means over all heads, then those that were too short."""
+def documents_table(
+    found: Gathered, skipped: Sequence[tuple[str, int]], largest: np.ndarray, words: Vocabulary
+) -> pd.DataFrame:
+    """One row per document: the measured ones with their means over all heads, then those that were too short.
+
+    Args:
+        found: the records.
+        skipped: id and number of tokens of the short ones.
+        largest: the largest activation of each measured document, (N,).
+        words: from token ids to strings.
+    """
     means = found.means()
-    largest = by_layer.groupby("document")["massive_max"].max()
     measured = [
         {
             "document": index,
-            "id": tokens.id,
-            "n_tokens": tokens.count,
+            "id": record.id,
+            "n_tokens": record.count,
             "status": "measured",
-            "first_token": strings(tokenizer, tokens.ids[:1])[0],
+            "first_token": words([int(record.first_ids[0])])[0],
             **dict(zip(found.names, means[index], strict=True)),
             "massive_max": float(largest[index]),
-            "bad_rows": int(found.bad_rows[index].sum()),
+            "bad_rows": int(record.bad_rows.sum()),
+            "nonfinite": int(record.nonfinite.sum()),
         }
-        for index, tokens in enumerate(found.tokens)
+        for index, record in enumerate(found.records)
     ]
-    short = [{"id": tokens.id, "n_tokens": tokens.count, "status": "too short"} for tokens in skipped]
-    return pd.DataFrame(measured + short).astype({"document": "Int64", "bad_rows": "Int64"})
+    short = [{"id": name, "n_tokens": count, "status": "too short"} for name, count in skipped]
+    return pd.DataFrame(measured + short).astype({"document": "Int64", "bad_rows": "Int64", "nonfinite": "Int64"})
 
 
-def _commonest(tokens: Sequence[Tokens], tokenizer: Any, length: int) -> tuple[list[str], list[float]]:
+def _places(context: Context, kept: np.ndarray) -> dict[str, Any]:
+    """The columns that name a head."""
+    number, head = np.nonzero(kept)
+    sites = [context.sites[index] for index in number]
+    groups = [h // (site.heads // site.kv_heads) if site.kv_heads else -1 for site, h in zip(sites, head, strict=True)]
+    return {
+        "layer": np.array([site.layer for site in sites]),
+        "head": head,
+        "attention": np.array([site.attention for site in sites], dtype=object),
+        "kv_head": np.array(groups),
+        "engine": np.array([site.engine for site in sites], dtype=object),
+    }
+
+
+def _commonest_keys(found: Gathered, context: Context, kept: np.ndarray) -> dict[str, Any]:
+    """Where a head's strongest key stands most often, in what share of documents, and on which token most often."""
+    keys = np.stack([record.top_keys[kept] for record in found.records])
+    tokens = np.stack([record.top_tokens[kept] for record in found.records])
+    place = [Counter(column.tolist()).most_common(1)[0] for column in keys.T]
+    token = [Counter(column.tolist()).most_common(1)[0] for column in tokens.T]
+    return {
+        "top_key": [position for position, _ in place],
+        "top_key_documents": [times / len(keys) for _, times in place],
+        "top_token": context.words([name for name, _ in token]),
+        "top_token_documents": [times / len(keys) for _, times in token],
+    }
+
+
+def _commonest(found: Gathered, words: Vocabulary, length: int) -> tuple[list[str], list[float]]:
     """At each of the first positions the commonest token and the share of documents that has it; beyond, "" and NaN."""
-    words, shares = [""] * length, [float("nan")] * length
+    strings, shares = [""] * length, [float("nan")] * length
     for position in range(min(length, FIRST_POSITIONS)):
-        (token, count), *_ = Counter(t.ids[position] for t in tokens).most_common(1)
-        words[position], shares[position] = strings(tokenizer, [token])[0], count / len(tokens)
-    return words, shares
-
-
-def _ratio(largest: float, median: float) -> float:
-    return largest / median if median > 0 else float("inf")
+        (token, times), *_ = Counter(int(r.first_ids[position]) for r in found.records).most_common(1)
+        strings[position], shares[position] = words([token])[0], times / len(found.records)
+    return strings, shares

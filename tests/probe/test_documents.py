@@ -6,7 +6,7 @@ from tokenizers.processors import TemplateProcessing
 
 from polariscope.errors import InputError
 from polariscope.probe import corpora
-from polariscope.probe.documents import prefix, strings, tokens_of
+from polariscope.probe.documents import Vocabulary, prefix, tokens_of
 
 BYTES = tokenizer()
 BOS, EOS = BYTES.bos_token_id, BYTES.eos_token_id
@@ -71,4 +71,7 @@ def test_documents_keep_their_id_and_drawn_ones_their_length():
 
 
 def test_strings_are_the_text_of_each_token():
-    assert strings(BYTES, list(b"a\n<")) == ["a", "\n", "<"]
+    words = Vocabulary(BYTES)
+    assert words(list(b"a\n<a")) == ["a", "\n", "<", "a"]
+    assert words.column([97, -1, 98, 97]).tolist() == ["a", "", "b", "a"]
+    assert Vocabulary(["class", "patch"])([1, 0]) == ["patch", "class"]

@@ -8,7 +8,8 @@ import pytest
 from polariscope.cli import main
 
 FILES = ["results.json", "settings.json"] + [
-    f"{name}.parquet" for name in ("heads", "layers", "positions", "documents", "document_heads", "document_layers")
+    f"{name}.parquet"
+    for name in ("heads", "layers", "positions", "documents", "activations", "document_heads", "document_layers")
 ]
 BASE = ["planted", "--max-length", "32", "--limit", "3"]
 

@@ -104,11 +104,10 @@ def test_columns():
     names = metric_names((0.3, 0.1))
     assert names[6:8] == ["sink_rate", "sink_rate_0.1"]
     assert list(result.heads) == [
-        "layer",
-        "head",
+        *("layer", "head", "attention", "kv_head", "engine"),
         *(n + end for n in names for end in ("", "_low", "_high")),
-        "documents",
-        "bad_rows",
+        *("top_key", "top_key_documents", "top_token", "top_token_documents"),
+        *("documents", "bad_rows"),
     ]
     assert len(result.heads) == 12
     assert (result.heads["sink_rate_0.1"] >= result.heads["sink_rate"]).all()

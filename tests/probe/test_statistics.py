@@ -1,32 +1,28 @@
 """Numbers of a head and of a layer's output, on maps whose answer is known."""
 
+import dataclasses
+
+import hypothesis.extra.numpy
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings, strategies
 
 from polariscope import metrics
-from polariscope.errors import InputError
-from polariscope.probe.blocks import MapStatistics
-from polariscope.probe.statistics import Recorder, column_means, head_values, massive, metric_names
+from polariscope.probe import maps
+from polariscope.probe.activations import lower_median, massive
+from polariscope.probe.attention import THRESHOLDS
+from polariscope.probe.statistics import column_means, head_values, metric_names, seen_enough, top_keys
 
 EPS = (0.3, 0.5)
 T = 64
 
 
 def statistics_of(attention):
-    """What the engine would keep of a causal map (H, T, T)."""
-    length = attention.shape[-1]
-    counts = torch.arange(1, length + 1)
-    return MapStatistics(
-        total=attention.sum(-1)[None],
-        largest=attention.amax(-1)[None],
-        first=attention[None, ..., 0],
-        entropy=torch.special.entr(attention / attention.sum(-1, keepdim=True)).sum(-1)[None],
-        squares=attention.square().sum(-1)[None],
-        columns=attention.sum(-2)[None],
-        row_counts=counts[None, None],
-        column_counts=counts.flip(0)[None, None],
-    )
+    """What is kept of a causal map (H, T, T) that a model made."""
+    found = maps.statistics_of(attention[None])
+    counts = torch.arange(1, attention.shape[-1] + 1)
+    return dataclasses.replace(found, row_counts=counts[None, None], column_counts=counts.flip(0)[None, None])
 
 
 def values(attention, eps=EPS):
@@ -128,32 +124,94 @@ def test_a_bad_row_spoils_its_head_visibly_and_no_other(bad):
         np.testing.assert_array_equal(np.delete(got, 2), np.delete(clean[name], 2))
 
 
+def test_every_published_sink_rate_from_one_pass():
+    """The definitions, written out from whole maps: v1, v2, v4, v5, v6 and rows left out."""
+    attention = random_map(heads=40)
+    attention[::3] = 0.6 * FIRST + 0.4 * attention[::3]
+    found = values(attention)
+    first, alpha = attention[..., 0], metrics.column_means(attention)
+    seen = torch.arange(T, 0, -1) >= 16
+    expected = {
+        "sink_rate": (first.sum(-1) / T > 0.3).double(),
+        "first_key_share": first.mean(-1),
+        "sink_queries": (first > 0.3).double().mean(-1),
+        "sink_keys_all_rows": (attention.mean(-2) > 0.1).sum(-1).double(),
+        "last_query_first_key": first[:, -1],
+        "sink_rate_late": (first[:, 4:].mean(-1) > 0.3).double(),
+        "sink_keys": ((alpha > 0.3) & seen).sum(-1).double(),
+        "top_key_alpha": alpha[:, :49].amax(-1),
+        "sum_of_squares": attention.square().sum(-1).mean(-1),
+    }
+    for name, wanted in expected.items():
+        np.testing.assert_allclose(found[name], wanted.numpy(), rtol=0, atol=1e-12, err_msg=name)
+    assert 0 < found["sink_rate"].mean() < 1
+
+
+def test_threshold_shares_are_of_visible_pairs():
+    attention = random_map()
+    found = values(attention)
+    visible = torch.ones(T, T, dtype=torch.bool).tril()
+    below = (attention[:, visible] <= THRESHOLDS[0]).double().mean(-1)
+    above = (attention[:, visible] > THRESHOLDS[1]).double().mean(-1)
+    np.testing.assert_allclose(found["share_below_0.001"], below, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found["share_above_0.1"], above, rtol=0, atol=1e-12)
+    assert (below < 0.5).all(), "the hidden half of the map must not count"
+
+
+def test_a_window_that_loses_the_first_key_leaves_the_sink_rate():
+    """Gu et al.'s rate asks every query about key 1: a head whose window drops it is no head without a sink."""
+    attention = random_map()
+    window = torch.ones(T, T, dtype=torch.bool).tril().triu(-9)
+    attention = attention * window / (attention * window).sum(-1, keepdim=True)
+    found = dict(zip(metric_names(EPS), head_values(maps.statistics_of(attention[None]), EPS).numpy(), strict=False))
+    assert np.isnan(found["sink_rate"]).all()
+    assert np.isnan(found["sink_rate_late"]).all()
+    assert np.isfinite(found["first_key_share"]).all()
+
+
+def test_the_strongest_key_is_sought_where_enough_queries_see_it():
+    statistics = statistics_of(DIAGONAL)  # α_T = 1, of one query alone
+    assert seen_enough(statistics).sum() == T - 15
+    assert top_keys(statistics).tolist() == [T - 16]
+    assert top_keys(statistics_of(FIRST)).tolist() == [0]
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-@pytest.mark.parametrize("length", [7, 8])
-def test_massive_activation_and_lower_median(dtype, length):
-    hidden = torch.randn(1, length, 6, generator=torch.Generator().manual_seed(0)).to(dtype)
-    hidden[0, 3, 4] = -300
+@pytest.mark.parametrize("length", [1, 2, 7, 8, 500])
+def test_massive_activations_and_lower_median(dtype, length):
+    hidden = torch.randn(length, 6, generator=torch.Generator().manual_seed(0)).to(dtype)
+    hidden[length // 2, 4] = -300
+    hidden[length // 3, 5] = 200
     found = massive(hidden)
-    flat = np.sort(np.abs(hidden.float().numpy()).ravel())
-    assert (found.largest, found.position, found.channel) == (300, 3, 4)
-    assert found.median == flat[(flat.size - 1) // 2] == hidden.float().abs().median()
+    flat = hidden.float().abs().flatten()
+    order = flat.argsort(descending=True, stable=True)[:3]
+    assert found.positions == tuple((order // 6).tolist())
+    assert found.channels == tuple((order % 6).tolist())
+    assert found.values == tuple(hidden.float().flatten()[order].tolist())
+    assert found.largest == 300
+    assert found.median == np.sort(flat.numpy())[(flat.numel() - 1) // 2] == flat.median()
+    assert found.nonfinite == 0
 
 
-def test_massive_of_nan_is_nan():
-    hidden = torch.ones(1, 3, 2)
-    hidden[0, 1, 1] = torch.nan
-    assert np.isnan([massive(hidden).largest, massive(hidden).median]).all()
+def test_activations_that_are_not_finite_are_counted_and_left_out():
+    hidden = torch.ones(3, 2)
+    hidden[1, 1], hidden[2, 0], hidden[0, 0] = torch.nan, torch.inf, -7
+    found = massive(hidden)
+    assert (found.nonfinite, found.largest, found.median) == (2, 7, 1)
+    nothing = massive(torch.full((2, 2), torch.nan))
+    assert nothing.nonfinite == 4
+    assert np.isnan([nothing.largest, nothing.median]).all()
 
 
-def test_recorder_wants_each_layer_once():
-    recorder = Recorder(2, EPS)
-    recorder.on_attention(0, statistics_of(UNIFORM))
-    with pytest.raises(InputError, match="two in layer 0"):
-        recorder.on_attention(0, statistics_of(UNIFORM))
-    with pytest.raises(InputError, match=r"none in layers \[1\]"):
-        recorder.finish()
-    recorder.on_attention(1, statistics_of(FIRST))
-    measured = recorder.finish()
-    assert measured.values.shape == (2, len(metric_names(EPS)), 1)
-    assert measured.alpha.shape == (2, 1, T)
-    recorder.on_attention(0, statistics_of(UNIFORM))  # empty again
+@given(
+    hypothesis.extra.numpy.arrays(
+        np.float32, strategies.integers(1, 20_000), elements=strategies.floats(0, 9, width=32)
+    ),
+    strategies.booleans(),
+)
+@settings(max_examples=40, deadline=None)
+def test_the_bracketed_median_is_the_median(x, steep):
+    x = np.sort(x) if steep else x  # an ordered array is the worst sample for a bracket
+    assert lower_median(x) == np.sort(x)[(x.size - 1) // 2]
+    assert lower_median(x, x.size - 1) == x.max()
+    assert np.isnan(lower_median(x, x.size))
