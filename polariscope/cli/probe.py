@@ -1,41 +1,24 @@
-"""``polariscope probe``: what every attention head of a language model does, on texts."""
+"""``polariscope probe``: what every attention head of a transformer does, on texts or images."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from polariscope.cli._shared import Json, say
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from polariscope.probe import ProbeResult
+from polariscope.cli._probe_options import Request, with_preset
+from polariscope.cli._shared import Json
 
 NAME = "probe"
 HELP = (
-    "Measure every attention head and every layer's output of a language model on texts: sink rate, entropy, largest "
+    "Measure every attention head and every layer's output of a transformer on texts: sink rate, entropy, largest "
     "weights, massive activations, each with an interval over documents."
 )
 EPILOG = "Example: polariscope probe smollm2-135m --data pydoc --limit 20 -o results/smollm2"
 
-_SHOWN = {
-    "sink_rate": "sink rate (Gu et al., first key)",
-    "sink_rate_late": "sink rate without the first rows",
-    "first_key_share": "share of the first key",
-    "entropy": "entropy, nats",
-    "normalized_entropy": "entropy / log(visible keys)",
-    "max_weight": "largest weight of a row",
-    "participation": "keys that take part, 1/ΣA²",
-    "last_query_first_key": "first key, last query",
-    "null_mass": "null mass, 1 − ΣA",
-    "massive_max": "largest activation",
-}
-
 
 def command(
+    context: typer.Context,
     model: Annotated[str, typer.Argument(help="See: polariscope ls models", metavar="MODEL")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
     data: Annotated[
@@ -45,106 +28,160 @@ def command(
             "repeated-token."
         ),
     ] = "pydoc",
+    subset: Annotated[str | None, typer.Option(help="Only documents with this meta.pile_set_name.")] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(help="gu2024, paper, sun2024, streaming or barbero: lengths, limits and BOS as published."),
+    ] = None,
     max_length: Annotated[int, typer.Option(help="Tokens of a document; shorter ones are skipped and counted.")] = 256,
-    limit: Annotated[int, typer.Option(help="Documents to measure.")] = 20,
+    limit: Annotated[int | None, typer.Option(help="Documents to measure.")] = 20,
     bos: Annotated[
-        str, typer.Option(help="At position 1. auto: what the tokenizer does; on: its BOS token; off: nothing.")
+        str,
+        typer.Option(
+            help="At position 1. auto: what the tokenizer does; on: its BOS token; off: nothing; both: off and on, "
+            "compared document by document."
+        ),
     ] = "auto",
     eps: Annotated[str, typer.Option(help="Thresholds of the sink rate, comma-separated.")] = "0.3",
+    layers: Annotated[str | None, typer.Option(help="Layers whose attention to measure, for example 0-3,7.")] = None,
+    heads: Annotated[str | None, typer.Option(help="Heads to show, for example 0,2-4.")] = None,
+    until_ci: Annotated[
+        float | None,
+        typer.Option(help="Stop when half the interval of --until-metric is at most this; --limit is then the most."),
+    ] = None,
+    until_metric: Annotated[str, typer.Option(help="The metric of --until-ci.")] = "sink_rate",
     seed: Annotated[int, typer.Option(help="Of the intervals' resampling, and of random texts.")] = 0,
+    kernel: Annotated[str, typer.Option(help="What computes attention: auto, blocks or fused.")] = "auto",
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:1.")] = "cpu",
     dtype: Annotated[str, typer.Option(help="float32, bfloat16, float16, float64; auto: as stored.")] = "float32",
     revision: Annotated[str | None, typer.Option(help="Revision of a hub model.")] = None,
     trust_remote_code: Annotated[bool, typer.Option(help="Run code that comes with a hub model.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where an interrupted run of this command was.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would cost in time and memory.")] = False,
     json: Json = False,
 ) -> None:
-    options = {name: value for name, value in locals().items() if name not in ("output", "json")}
-    from polariscope.files import check_output_folder, output_folder, settings_for
+    request = Request(**with_preset(context, {name: x for name, x in locals().items() if name != "context"}))
+    if request.resume and (done := request.finished()) is not None:
+        return _say_finished(request, done)
+    _run(request)
+    return None
 
-    thresholds = _numbers(eps)
-    check_output_folder(output, NAME)
-    from polariscope import models, probe
+
+def _run(request: Request) -> None:
+    from polariscope.files import check_output_folder
+
+    arguments = request.arguments()
+    if not request.dry_run:
+        check_output_folder(request.output, NAME)
+    from polariscope import models
     from polariscope.probe import corpora
-    from polariscope.probe.arguments import check_arguments
 
-    check_arguments(max_length, limit, bos, thresholds, seed=seed)
-    texts = corpora.read(data, seed=seed, count=limit)
-    asked: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code or None}
-    loaded = models.load(model, device=device, dtype=dtype, **asked)
-    with _progress(limit, max_length) as progress:
-        result = probe.scan(
-            loaded.model,
-            loaded.tokenizer,
-            texts,
-            max_length=max_length,
-            limit=limit,
-            bos=bos,
-            eps=thresholds,
-            seed=seed,
-            progress=progress,
-        )
+    texts = corpora.read(request.data, seed=request.seed, subset=request.subset, count=request.limit or 100)
+    asked: dict[str, Any] = {"revision": request.revision, "trust_remote_code": request.trust_remote_code or None}
+    loaded = models.load(request.model, device=request.device, dtype=request.dtype, **asked)
+    if request.dry_run:
+        return _say_estimate(request, loaded, texts, arguments)
     identity = {"name": loaded.name, "source": loaded.source, "revision": loaded.revision}
-    precision = {"dtype": loaded.dtype, "checkpoint_dtype": loaded.checkpoint_dtype}
-    with output_folder(output, settings_for(NAME, options, model={**identity, **precision})) as folder:
+    settings = request.settings({**identity, "dtype": loaded.dtype, "checkpoint_dtype": loaded.checkpoint_dtype})
+    if request.bos == "both":
+        return _both(request, loaded, arguments, settings)
+    return _one(request, loaded, texts, arguments, settings)
+
+
+def _one(request: Request, loaded: Any, texts: Any, arguments: dict[str, Any], settings: dict[str, Any]) -> None:
+    from polariscope.cli._probe_text import text_of
+    from polariscope.cli._shared import say
+    from polariscope.files import output_folder
+
+    result, checkpoint = _scan(request, loaded, texts, arguments, settings)
+    with output_folder(request.output, settings) as folder:
         result.save(folder)
-    say({"output": output, **result.summary}, _text(result, model, output), as_json=json)
+    checkpoint.remove()
+    words = text_of(result.summary, request.model, request.limit, f"written to {request.output}")
+    say({"output": request.output, **result.summary}, words, as_json=request.json)
+    if result.summary["documents"]["broken"]:
+        raise typer.Exit(1)
 
 
-def _numbers(text: str) -> tuple[float, ...]:
-    from polariscope.errors import InputError
+def _scan(
+    request: Request, loaded: Any, texts: Any, arguments: dict[str, Any], settings: dict[str, Any], part: str = ""
+) -> tuple[Any, Any]:
+    """The result of one scan, and the state to remove once it is written."""
+    from polariscope import probe
+    from polariscope.cli._probe_text import kept, progress_bar
+    from polariscope.probe.saving import Checkpoint
 
-    try:
-        return tuple(float(word) for word in text.split(","))
-    except ValueError:
-        raise InputError(
-            "--eps", got=repr(text), expected="numbers separated by commas", fix="for example --eps 0.3,0.5"
-        ) from None
-
-
-@contextmanager
-def _progress(limit: int, max_length: int) -> "Iterator[Callable[[int], None]]":
-    """A bar on stderr: documents done, and tokens a second."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
-        line = bar.add_task("documents", total=limit, rate="")
-
-        def progress(done: int) -> None:
-            seconds = bar.tasks[0].elapsed or 0.0
-            bar.update(line, completed=done, rate=f"{done * max_length / max(seconds, 1e-9):.0f} tokens/s")
-
-        yield progress
+    checkpoint = Checkpoint(request.partial / part, request.identity(settings), resume=request.resume)
+    with kept(request.partial), progress_bar(request.limit, request.max_length, part) as progress:
+        result = probe.scan(
+            loaded.model, loaded.tokenizer, texts, **arguments, progress=progress, checkpoint=checkpoint
+        )
+    return result, checkpoint
 
 
-def _text(result: "ProbeResult", model: str, output: Path) -> str:
-    summary = result.summary
-    documents, network = summary["documents"], summary["model"]
-    lines = [
-        f"{model}: {network['layers']} layers × {network['heads']} heads, {network['dtype']}",
-        f"{documents['measured']} documents of {summary['max_length']} tokens, {documents['too_short']} too short; "
-        f"{summary['seconds']:.1f} s",
-        f"at position 1: {_firsts(summary)} (BOS {summary['bos']['mode']})",
-        "",
-    ]
-    for name, metric in summary["metrics"].items():
-        if name in _SHOWN or name.startswith("sink_rate_"):
-            label = _SHOWN.get(name, name.replace("sink_rate_", "sink rate, threshold "))
-            lines.append(f"{label:<34} {metric['value']:>10.4g}   [{metric['low']:.4g}, {metric['high']:.4g}]")
-    share = summary["sink_heads"]
-    lines += [
-        "",
-        f"heads whose share of the first key is above {share['threshold']:g}: {share['share_by_first_key_share']:.1%}",
-    ]
-    layers = summary["massive_layers"]
-    lines.append(f"layers with massive activations: {', '.join(map(str, layers)) if layers else 'none'}")
-    if summary["bad_rows"]:
-        lines.append(f"warning: {summary['bad_rows']} attention rows are not finite; their heads count without them")
-    return "\n".join([*lines, "", f"written to {output}"])
+def _both(request: Request, loaded: Any, arguments: dict[str, Any], settings: dict[str, Any]) -> None:
+    from polariscope.cli._probe_text import text_of_both
+    from polariscope.cli._shared import say
+    from polariscope.files import output_folder, write_json
+    from polariscope.probe import compare, corpora
+    from polariscope.probe.documents import prefix
+
+    prefix(loaded.tokenizer, "on")  # refused before hours of "off"
+    results, states = {}, []
+    for bos in ("off", "on"):
+        texts = corpora.read(request.data, seed=request.seed, subset=request.subset, count=request.limit or 100)
+        results[bos], state = _scan(request, loaded, texts, {**arguments, "bos": bos}, settings, bos)
+        states.append(state)
+    compared = compare(results["off"], results["on"])
+    summary = {**{bos: result.summary for bos, result in results.items()}, "comparison": compared.summary}
+    with output_folder(request.output, settings) as folder:
+        for name, result in (*results.items(), ("comparison", compared)):
+            (folder / name).mkdir()
+            result.save(folder / name)
+            options = {**settings["options"], **({"bos": name} if name in results else {})}
+            kind = NAME if name in results else "compare"
+            write_json(folder / name / "settings.json", {**settings, "kind": kind, "options": options})
+        write_json(folder / "results.json", summary)
+        _stacked(folder, results)
+    for state in states:
+        state.remove()
+    shutil.rmtree(request.partial, ignore_errors=True)
+    say({"output": request.output, **summary}, text_of_both(summary, request), as_json=request.json)
+    if any(result.summary["documents"]["broken"] for result in results.values()):
+        raise typer.Exit(1)
 
 
-def _firsts(summary: dict[str, Any] | Any) -> str:
-    firsts = summary["first_tokens"]["at_position_1"]
-    words = [f"{first['token']!r} in {first['documents']}" for first in firsts[:3]]
-    return ", ".join(words) + (" …" if len(firsts) > 3 else "")
+def _stacked(folder: Path, results: dict[str, Any]) -> None:
+    """The tables of both scans, one below the other, with a column that says which."""
+    import pandas as pd
+
+    from polariscope.probe.result import TABLES
+
+    for name in TABLES:
+        tables = [getattr(result, name).assign(bos=bos) for bos, result in results.items()]
+        pd.concat(tables, ignore_index=True).to_parquet(folder / f"{name}.parquet", index=False)
+
+
+def _say_estimate(request: Request, loaded: Any, texts: Any, arguments: dict[str, Any]) -> None:
+    from polariscope.cli._probe_text import text_of_estimate
+    from polariscope.cli._shared import say
+    from polariscope.probe.estimating import estimate
+
+    scans = 2 if request.bos == "both" else 1
+    options = {name: arguments[name] for name in ("max_length", "limit", "eps", "layers", "kernel")}
+    bos = "on" if request.bos == "both" else request.bos
+    found = estimate(loaded.model, loaded.tokenizer, texts, bos=bos, **options)
+    summary = {**found, "scans": scans, "seconds": scans * found["seconds"], "tokens": scans * found["tokens"]}
+    say(summary, text_of_estimate(summary, request), as_json=request.json)
+
+
+def _say_finished(request: Request, summary: dict[str, Any]) -> None:
+    from polariscope.cli._probe_text import text_of, text_of_both
+    from polariscope.cli._shared import say
+
+    both = "comparison" in summary
+    last = f"nothing to resume: {request.output} is complete"
+    words = text_of_both(summary, request) if both else text_of(summary, request.model, request.limit, last)
+    say({"output": request.output, **summary}, words, as_json=request.json)

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from polariscope.errors import InputError
-from polariscope.probe._corpora_lines import Broken, gzip_lines, plain_lines, zstd_lines
+from polariscope.probe._corpora_lines import Broken, BrokenOff, gzip_lines, plain_lines, zstd_lines
 from polariscope.probe._document import Document
 
 
-def read_folder(folder: Path) -> Iterator[Document]:
-    """All documents of all known files below a folder, in order of path; other and hidden files are left out."""
+def read_folder(folder: Path) -> Iterator[Iterator[Document]]:
+    """The documents of each known file below a folder, in order of path; other and hidden files are left out."""
     below = sorted(path for path in folder.rglob("*") if path.is_file() and _reader(path))
     paths = [path for path in below if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
     if not paths:
@@ -19,7 +19,7 @@ def read_folder(folder: Path) -> Iterator[Document]:
             "data folder", got=f"{folder}, without such files", expected=_forms(), fix="name another folder"
         )
     for path in paths:
-        yield from read_file(path, path.relative_to(folder).as_posix())
+        yield read_file(path, path.relative_to(folder).as_posix())
 
 
 def read_file(path: Path, name: str) -> Iterator[Document]:
@@ -48,11 +48,11 @@ def _jsonl(path: Path, name: str, lines: Callable[[Path], Iterator[bytes]]) -> I
                 yield _record(line, f"{path}, line {number}", f"{name}:{number}")
                 count += 1
     except Broken as problem:
-        raise InputError(
+        raise BrokenOff(
             "data file",
             got=f"{path}, which breaks off after {count} documents ({problem})",
             expected="a whole compressed file",
-            fix=f"fetch it again, or measure with a limit of at most {count} documents" if count else "fetch it again",
+            fix="fetch it again",
         ) from problem
 
 
@@ -107,7 +107,7 @@ def _parquet(path: Path, name: str) -> Iterator[Document]:
             for number, row in enumerate(rows):
                 yield document_of(row, f"{path}, row {number}", f"{name}:{number}")
     except (pa.ArrowException, OSError) as problem:
-        raise InputError(
+        raise BrokenOff(
             "Parquet file", got=f"{path} ({problem})", expected="a whole Parquet file", fix="fetch it again"
         ) from problem
 

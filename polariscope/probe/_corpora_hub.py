@@ -5,6 +5,7 @@ from typing import Any
 
 from polariscope.errors import InputError
 from polariscope.probe._corpora_files import document_of
+from polariscope.probe._corpora_lines import BrokenOff
 from polariscope.probe._document import Document
 
 
@@ -31,7 +32,7 @@ def _rows(dataset: str, config: str | None, split: str) -> Iterator[Any]:
         raise
     except Exception as problem:
         said = str(problem).strip().partition("\n")[0]
-        raise InputError(
+        raise BrokenOff(
             "dataset of the Hugging Face hub",
             got=f"{dataset!r} ({type(problem).__name__}: {said})",
             expected="a dataset that can be reached and streamed, with a column 'text'",

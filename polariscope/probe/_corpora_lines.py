@@ -7,6 +7,8 @@ from pathlib import Path
 
 import zstandard
 
+from polariscope.errors import InputError
+
 _CHUNK = 1 << 18
 # The Pile was packed with long windows; the default limit of 128 MB refuses some files.
 _WINDOW = 1 << 31
@@ -14,6 +16,10 @@ _WINDOW = 1 << 31
 
 class Broken(Exception):
     """A compressed file is damaged or ends before its end."""
+
+
+class BrokenOff(InputError):
+    """A source cannot be read to its end: what came before is good."""
 
 
 def plain_lines(path: Path) -> Iterator[bytes]:

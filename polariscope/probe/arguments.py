@@ -41,12 +41,15 @@ class Until:
         count = len(found.records)
         if count < FEWEST_DOCUMENTS or count % EVERY:
             return False
+        return self._narrow(found, intervals)
+
+    def _narrow(self, found: Gathered, intervals: Intervals) -> bool:
         _, low, high = intervals.mean(found.means()[:, found.names.index(self.metric)])
         return bool((high - low) / 2 <= self.width)
 
-    def record(self) -> dict[str, Any]:
-        """For the result file."""
-        return {"metric": self.metric, "half_width": self.width}
+    def record(self, found: Gathered, intervals: Intervals) -> dict[str, Any]:
+        """For the result file: what was asked for, and whether it was reached."""
+        return {"metric": self.metric, "half_width": self.width, "reached": self._narrow(found, intervals)}
 
 
 def check_arguments(

@@ -1,13 +1,15 @@
 """Where documents come from: files, folders, the hub, Python's own manual, random and repeated tokens."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from polariscope.errors import InputError, unknown_name
+from polariscope.probe._corpora_lines import BrokenOff
 from polariscope.probe._document import AnyDocument, Document, TokenDocument
 from polariscope.registry import Registry
 
-__all__ = ["REGISTRY", "Document", "TokenDocument", "read"]
+__all__ = ["REGISTRY", "Document", "Source", "TokenDocument", "read"]
 
 # Entries in small letters are names; those in capitals say what form a path or a hub name has.
 REGISTRY = Registry(
@@ -32,7 +34,23 @@ REGISTRY = Registry(
 )
 
 
-def read(name: str, *, seed: int = 0, subset: str | None = None, count: int = 100) -> Iterator[AnyDocument]:
+@dataclass
+class Source(Iterator[AnyDocument]):
+    """The documents of a DATA source, one at a time.
+
+    Args:
+        documents: where they come from.
+        broken: what could not be read to its end, a phrase each, as far as it was met.
+    """
+
+    documents: Iterator[AnyDocument]
+    broken: list[str] = field(default_factory=list)
+
+    def __next__(self) -> AnyDocument:
+        return next(self.documents)
+
+
+def read(name: str, *, seed: int = 0, subset: str | None = None, count: int = 100) -> Source:
     """The documents of a DATA source, one at a time, in the order of the source.
 
     Args:
@@ -43,31 +61,46 @@ def read(name: str, *, seed: int = 0, subset: str | None = None, count: int = 10
         count: how many documents ``random-tokens`` and ``repeated-token`` give; other sources give what they have.
 
     Returns:
-        An iterator of `Document`, or of `TokenDocument` where tokens are drawn. A source is checked at once, its
-        content as it is reached.
+        A `Source`: an iterator of `Document`, or of `TokenDocument` where tokens are drawn. A source is checked at
+        once, its content as it is reached.
 
     Raises:
-        InputError: for an unknown name, a missing, damaged or foreign file, or a source without any text. A file that
-            breaks off in the middle gives the documents before the break first; the message then counts them, and
-            reading only so many avoids the error.
+        InputError: for an unknown name, a missing or foreign file, a source without any text, and one that breaks off
+            before its first document. What breaks off later is kept up to there and listed in ``Source.broken``.
     """
-    documents = _open(name, seed, count)
-    return _nonempty(documents if subset is None else _only(documents, subset, name), name)
+    broken: list[str] = []
+    documents = _unbroken(_open(name, seed, count), broken)
+    return Source(_nonempty(documents if subset is None else _only(documents, subset, name), name), broken)
 
 
-def _open(name: str, seed: int, count: int) -> Iterator[AnyDocument]:
+def _unbroken(parts: Iterator[Iterator[AnyDocument]], broken: list[str]) -> Iterator[AnyDocument]:
+    """The documents of each part in turn, up to where it breaks off. Raises BrokenOff at the end if there was none."""
+    count, first = 0, None
+    for part in parts:
+        try:
+            for document in part:
+                yield document
+                count += 1
+        except BrokenOff as problem:
+            first = first or problem
+            broken.append(str(problem.got))
+    if first is not None and not count:
+        raise first
+
+
+def _open(name: str, seed: int, count: int) -> Iterator[Iterator[AnyDocument]]:
     if not isinstance(name, str) or not name.strip():
         raise unknown_name("data source", name, REGISTRY)
     path = Path(name).expanduser()
     if name in REGISTRY and name == name.lower():
         source = REGISTRY.get(name)
-        return source() if name == "pydoc" else source(seed=seed, count=count)
+        return iter([source() if name == "pydoc" else source(seed=seed, count=count)])
     if name.startswith("hub:"):
-        return REGISTRY.get("hub:NAME")(name.removeprefix("hub:"))
+        return iter([REGISTRY.get("hub:NAME")(name.removeprefix("hub:"))])
     if path.is_dir():
         return REGISTRY.get("FOLDER")(path)
     if path.exists():
-        return REGISTRY.get("FILE")(path, path.name)
+        return iter([REGISTRY.get("FILE")(path, path.name)])
     if path.suffix or "/" in name or "\\" in name:
         raise InputError("data", got=f"{name}, which does not exist", expected="a file or folder", fix="check the path")
     raise unknown_name("data source", name, REGISTRY)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from polariscope.errors import InputError
-from polariscope.files import plain, read_json, write_bytes, write_json
+from polariscope.files import SETTINGS, plain, read_json, write_bytes, write_json
 from polariscope.metrics import Sums
 from polariscope.probe.gathered import Gathered, Record
 
@@ -30,7 +30,7 @@ class Checkpoint:
     Args:
         folder: where it is kept.
         settings: what must be equal for another run to go on with it.
-        resume: go on with what is there; otherwise it is deleted.
+        resume: go on with what is there; otherwise the first save deletes it.
 
     Raises:
         InputError: if what is there was made with other settings.
@@ -39,17 +39,16 @@ class Checkpoint:
     def __init__(self, folder: Path, settings: Mapping[str, Any], *, resume: bool) -> None:
         self.folder, self.saved, self.number = Path(folder), 0, 0
         self.then = time.monotonic()
-        if not resume and self.folder.exists():
-            shutil.rmtree(self.folder)
-        mine = json.loads(json.dumps(plain(settings)))
-        path = self.folder / "settings.json"
-        if path.exists():
-            _same(read_json(path), mine, self.folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        write_json(path, mine)
+        self.settings = json.loads(json.dumps(plain(settings)))
+        path = self.folder / SETTINGS
+        self.begun = resume and path.exists()
+        if self.begun:
+            _same(read_json(path), self.settings, self.folder)
 
     def restore(self, found: Gathered) -> None:
         """Put the documents of the earlier run into ``found``."""
+        if not self.begun:
+            return
         last = max((int(path.stem.split("-")[1]) for path in self.folder.glob("sums-*.npz")), default=0)
         for number in range(1, last + 1):
             with np.load(self.folder / f"records-{number}.npz") as file:
@@ -76,6 +75,8 @@ class Checkpoint:
         records = found.records[self.saved :]
         if not records:
             return
+        if not self.begun:
+            self._begin()
         number = self.number + 1
         arrays = {f"{i}.{k}": v for i, record in enumerate(records) for k, v in record.arrays().items()}
         _write(self.folder / f"records-{number}.npz", {"n": np.array(len(records)), **arrays})
@@ -84,6 +85,12 @@ class Checkpoint:
         _write(self.folder / f"sums-{number}.npz", {f"{n}.{p}": getattr(s, p) for n, s in sums.items() for p in parts})
         (self.folder / f"sums-{self.number}.npz").unlink(missing_ok=True)
         self.number, self.saved, self.then = number, len(found.records), time.monotonic()
+
+    def _begin(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        write_json(self.folder / SETTINGS, self.settings)
+        self.begun = True
 
     def remove(self) -> None:
         """Delete it, once the results are written."""

@@ -4,7 +4,6 @@ import functools
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,7 +12,8 @@ from polariscope.errors import InputError
 from polariscope.probe import blocks, layer_tables, summary, tables
 from polariscope.probe._document import AnyDocument
 from polariscope.probe.arguments import Until, check_arguments, check_window
-from polariscope.probe.attention import Call, MapStatistics
+from polariscope.probe.attention import Call, Engine, MapStatistics
+from polariscope.probe.choosing import Chosen
 from polariscope.probe.documents import Tokens, prefix, tokens_of
 from polariscope.probe.engine import choose
 from polariscope.probe.gathered import Gathered
@@ -77,18 +77,11 @@ def scan(
     """
     check_arguments(max_length, limit, bos, eps, confidence, seed, until, rows)
     check_window(model, max_length)
-
-    def chosen_engine(call: Call) -> tuple[torch.Tensor, MapStatistics]:
-        return choose(call, kernel)(call)
-
-    engine = chosen_engine if rows is None else functools.partial(blocks.attend, rows=rows)
     chosen = Chosen(tokens_of(texts, tokenizer, max_length, bos), max_length, limit)
     documents = iter(chosen)
-    first = next(documents, None)
-    if first is None:
-        raise chosen.nothing()
+    first = chosen.first(documents)
     started = time.perf_counter()
-    session = prepare(model, tokenizer, first, eps, layers=layers, engine=engine)
+    session = prepare(model, tokenizer, first, eps, layers=layers, engine=engine_of(kernel, rows))
     wanted = None if heads is None else frozenset(heads)
     check_choice("--heads", wanted, set(range(max(site.heads for site in session.sites))), "heads")
     intervals = Intervals(confidence, seed)
@@ -100,13 +93,24 @@ def scan(
         "eps": list(eps),
         "confidence": confidence,
         "resampling_seed": seed,
-        "until": None if until is None else until.record(),
+        "until": None if until is None else until.record(found, intervals),
         "model": summary.of_model(session),
         "self_checks": session.examination.record,
         "seconds": time.perf_counter() - started,
     }
     context = tables.Context(session.body, session.sites, session.words, intervals, wanted)
-    return result_of(found, chosen.skipped, context, about)
+    return result_of(found, chosen.skipped, context, about, getattr(texts, "broken", ()))
+
+
+def engine_of(kernel: str, rows: int | None) -> Engine:
+    """What computes attention: chosen call by call, or blocks of a size that is given."""
+    if rows is not None:
+        return functools.partial(blocks.attend, rows=rows)
+
+    def chosen_engine(call: Call) -> tuple[torch.Tensor, MapStatistics]:
+        return choose(call, kernel)(call)
+
+    return chosen_engine
 
 
 def gather(
@@ -147,9 +151,13 @@ def gather(
 
 
 def result_of(
-    found: Gathered, skipped: Sequence[Tokens], context: tables.Context, about: dict[str, Any]
+    found: Gathered,
+    skipped: Sequence[Tokens],
+    context: tables.Context,
+    about: dict[str, Any],
+    broken: Sequence[str] = (),
 ) -> ProbeResult:
-    """The tables and the summary."""
+    """The tables and the summary; ``broken`` says which files could not be read to their end."""
     by_layer = layer_tables.document_layers_table(found, context)
     layers = layer_tables.layers_table(by_layer, context)
     largest = summary.largest_activations(by_layer, len(found.records))
@@ -164,40 +172,7 @@ def result_of(
         document_layers=by_layer,
         summary={
             **summary.results(found, by_layer, layers, context),
-            "documents": {"measured": len(found.records), "too_short": len(skipped)},
+            "documents": {"measured": len(found.records), "too_short": len(skipped), "broken": list(broken)},
             **about,
         },
     )
-
-
-@dataclass
-class Chosen:
-    """Goes through the documents, passes on those that are long enough and keeps the others for the count."""
-
-    documents: Iterator[Tokens]
-    length: int
-    limit: int | None
-
-    def __post_init__(self) -> None:
-        self.skipped: list[Tokens] = []
-
-    def __iter__(self) -> Iterator[Tokens]:
-        wanted = itertools.count() if self.limit is None else range(self.limit)
-        for _ in wanted:
-            for tokens in self.documents:
-                if tokens.pixels is not None or len(tokens.ids) == self.length:
-                    yield tokens
-                    break
-                self.skipped.append(Tokens(tokens.id, [], tokens.count))
-            else:
-                return
-
-    def nothing(self) -> InputError:
-        """The error for texts of which none is long enough."""
-        longest = max((tokens.count for tokens in self.skipped), default=0)
-        return InputError(
-            "documents",
-            got=f"{len(self.skipped)} documents, the longest of {longest} tokens",
-            expected=f"at least one of {self.length} tokens",
-            fix=f"try --max-length {longest}" if longest >= 2 else "give other texts",
-        )

@@ -100,14 +100,21 @@ def test_a_file_that_breaks_off_gives_what_came_before_and_says_how_much(suffix,
     whole = gzip.compress(lines) if suffix == ".jsonl.gz" else zstandard.compress(lines)
     path = tmp_path / f"c{suffix}"
     path.write_bytes(whole[: len(whole) * 3 // 4])
-    documents = corpora.read(str(path))
-    got = []
-    with pytest.raises(InputError, match="breaks off") as caught:
-        got.extend(iter(lambda: next(documents), None))
-    before = int(caught.value.got.split("breaks off after ")[1].split()[0])
-    assert 0 < before < 40
-    again = list(itertools.islice(corpora.read(str(path)), before))
-    assert [d.text for d in again] == [" ".join(map(str, row)) for row in words[:before]]
+    whole_texts = [" ".join(map(str, row)) for row in words]
+    source = corpora.read(str(path))
+    got = [d.text for d in source]
+    assert 0 < len(got) < 40
+    assert got == whole_texts[: len(got)]
+    (said,) = source.broken
+    assert f"breaks off after {len(got)} documents" in said
+    (tmp_path / "a.jsonl").write_bytes(lines)
+    (tmp_path / "d.jsonl").write_bytes(lines)
+    folder = corpora.read(str(tmp_path))
+    assert [d.text for d in folder] == [*whole_texts, *got, *whole_texts]
+    assert folder.broken == source.broken
+    again = corpora.read(str(path))
+    assert [d.text for d in itertools.islice(again, len(got))] == got
+    assert again.broken == []
 
 
 BAD = {
@@ -220,6 +227,15 @@ def test_the_hub_is_streamed_and_its_failures_are_put_into_words(monkeypatch):
     monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: (_ for _ in ()).throw(ConnectionError("offline")))
     with pytest.raises(InputError, match="ConnectionError: offline"):
         list(corpora.read("hub:owner/set"))
+
+    def breaks(*arguments, **options):
+        yield from load()
+        raise ConnectionError("offline")
+
+    monkeypatch.setattr(datasets, "load_dataset", breaks)
+    source = corpora.read("hub:owner/set")
+    assert [d.text for d in source] == TEXTS
+    assert "ConnectionError: offline" in source.broken[0]
     with pytest.raises(InputError, match="hub:NAME"):
         list(_corpora_hub.read_hub("a:b:c:d"))
 

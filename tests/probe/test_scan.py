@@ -146,7 +146,7 @@ def test_short_documents_are_skipped_and_counted():
     texts = [text(T - 1), TEXTS[0], "", TEXTS[1], text(10), TEXTS[2]]
     result = scan(texts=texts, limit=2, progress=seen.append)
     assert seen == [1, 2]
-    assert result.summary["documents"] == {"measured": 2, "too_short": 2}  # the fifth was never reached
+    assert result.summary["documents"] == {"measured": 2, "too_short": 2, "broken": []}  # the fifth was never reached
     assert result.documents["status"].tolist() == ["measured", "measured", "too short", "too short"]
     assert result.documents["id"].tolist() == ["1", "3", "0", "2"]
     assert result.documents["n_tokens"].tolist() == [T, T + 30, T - 1, 0]
