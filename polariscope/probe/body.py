@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -55,9 +56,13 @@ class Body:
                 and is forced to write the same document, after its start token.
             **options: for the network.
         """
+        return self.run({**self.inputs(sample), **options})
+
+    def run(self, inputs: dict[str, Any], **options: object) -> Tensor:
+        """Last hidden states, (B, T, D), of named inputs, without a cache."""
         if self.kind in ("decoder", "encoder-decoder"):
             options = {"use_cache": False, **options}
-        return self.network(**{**self.inputs(sample), **options})[0]
+        return self.network(**{**inputs, **options})[0]
 
     def written(self, ids: list[int]) -> list[int]:
         """What the decoder reads: the ids themselves, but in an encoder-decoder its start token before them."""
@@ -113,11 +118,19 @@ def _fed_with(model: PreTrainedModel) -> str:
     if model.main_input_name == "pixel_values" and "input_ids" not in inspect.signature(model.forward).parameters:
         return "vision"
     decides = model.config.get_text_config(decoder=True)
-    causal = (
-        "CausalLM" in type(model).__name__ or "LMHead" in type(model).__name__ or getattr(decides, "is_decoder", False)
-    )
-    caches = "use_cache" in inspect.signature(model.base_model.forward).parameters
-    return "decoder" if causal or (caches and hasattr(decides, "use_cache")) else "encoder"
+    name = type(model).__name__
+    causal = "CausalLM" in name or "LMHead" in name or getattr(decides, "is_decoder", False)
+    return "decoder" if causal or _looks_back_only(model) else "encoder"
+
+
+def _looks_back_only(model: PreTrainedModel) -> bool:
+    """Whether another last token leaves everything before it as it was."""
+    ids = torch.arange(8, device=model.device)[None]
+    with evaluating(model):
+        one, other = (
+            model.base_model(input_ids=x)[0][:, :-1] for x in (ids, ids.clone().index_fill_(1, ids[0, -1], 0))
+        )
+    return bool(torch.allclose(one, other, rtol=1e-4, atol=1e-5))
 
 
 def _layers(network: nn.Module, model: PreTrainedModel) -> tuple[Layer, ...]:

@@ -19,6 +19,7 @@ from polariscope.errors import InputError
 from polariscope.probe import blocks, maps
 from polariscope.probe.attention import Call, Engine, MapStatistics
 from polariscope.probe.body import Body, Layer, kind_of
+from polariscope.probe.layout import Layout
 from polariscope.probe.plain import plain
 
 WAYS = ("interface", "maps")
@@ -36,14 +37,23 @@ class Measuring:
 
     Args:
         layer: the layer inside which the model is now.
-        first: index of the first key of each query's document, (B, T); None: 0. To be set before a forward.
+        layout: where the documents of a batch lie; None: one document and nothing else.
         map_length: T of the maps to look for, where the model makes them itself. To be set before a forward.
     """
 
     def __init__(self) -> None:
         self.layer: Layer | None = None
-        self.first: Tensor | None = None
+        self.layout: Layout | None = None
         self.map_length = 0
+
+    @contextmanager
+    def laid_out(self, layout: Layout) -> Iterator[None]:
+        """Inside, forwards are of a batch with this layout."""
+        self.layout, self.map_length = layout, layout.shape[1]
+        try:
+            yield
+        finally:
+            self.layout = None
 
 
 @contextmanager
@@ -113,10 +123,10 @@ def _maps(body: Body, now: Measuring, on_attention: OnAttention, wanted: Collect
     def reduce(module: nn.Module, inputs: Any, output: Any) -> Any:
         if not isinstance(output, tuple):
             return None
-        found = [maps.is_map(x, now.map_length) for x in output]
+        found = [maps.is_map(x, now.map_length, now.layout) for x in output]
         chosen = wanted is None or now.layer is None or now.layer.index in wanted
         for x in itertools.compress(output, found):
-            on_attention(now.layer, module, maps.statistics_of(x) if chosen else None)
+            on_attention(now.layer, module, maps.statistics_of(x, now.layout) if chosen else None)
         # An empty tensor in its place: whoever passes it on holds nothing.
         return tuple(x.new_empty(0) if is_one else x for x, is_one in zip(output, found, strict=True))
 
@@ -186,8 +196,9 @@ class _Attention:
             softcap=softcap,
             bias=bias,
             sink=s_aux,
-            first=self.now.first,
         )
+        if self.now.layout is not None:
+            call = self.now.layout.apply(call)
         out, statistics = self.engine(call)
         self.on_attention(self.now.layer, module, statistics)
         return out, None

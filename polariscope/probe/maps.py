@@ -4,9 +4,10 @@ import torch
 from torch import Tensor
 
 from polariscope.probe.attention import THRESHOLDS, MapStatistics
+from polariscope.probe.layout import Layout
 
 
-def statistics_of(A: Tensor, thresholds: tuple[float, ...] = THRESHOLDS) -> MapStatistics:
+def statistics_of(A: Tensor, layout: Layout | None = None, thresholds: tuple[float, ...] = THRESHOLDS) -> MapStatistics:
     """The statistics of an attention map, whose logits, values and mask are not known.
 
     A key counts as visible to a query if any head gives it weight: a weight that underflows to 0 in every head at once
@@ -14,10 +15,16 @@ def statistics_of(A: Tensor, thresholds: tuple[float, ...] = THRESHOLDS) -> MapS
 
     Args:
         A: the map, (B, H, T, S), rows that sum to one or less.
+        layout: where the documents of the batch lie.
         thresholds: of ``above``.
     """
     A = A.to(torch.promote_types(torch.float32, A.dtype))
     batch, heads, _, keys = A.shape
+    first = A[..., 0]
+    if layout is not None:
+        A = A.masked_fill(~layout.real[:, None, :, None].to(A.device), 0)
+        first = A.gather(-1, layout.first[:, None, :, None].to(A.device).expand(batch, heads, -1, 1))[..., 0]
+        layout.check((A > 0).any(dim=1, keepdim=True))
     visible = (A > 0).any(dim=1, keepdim=True)
     total = A.sum(-1)
     nothing = torch.full_like(total, torch.nan)
@@ -26,7 +33,7 @@ def statistics_of(A: Tensor, thresholds: tuple[float, ...] = THRESHOLDS) -> MapS
     return MapStatistics(
         total=total,
         largest=A.amax(-1),
-        first=A[..., 0],
+        first=first,
         entropy=torch.special.entr(share).sum(-1),
         squares=A.square().sum(-1),
         lse=nothing,
@@ -42,9 +49,14 @@ def statistics_of(A: Tensor, thresholds: tuple[float, ...] = THRESHOLDS) -> MapS
     )
 
 
-def is_map(x: object, length: int) -> bool:
-    """Whether an output is an attention map, (B, H, T, S) with T = S = length: no weight below 0, no row above 1."""
+def is_map(x: object, length: int, layout: Layout | None = None) -> bool:
+    """Whether an output is an attention map, (B, H, T, S) with T = S = length: no weight below 0, no row above 1.
+
+    Rows of padding, as the layout tells, may hold anything.
+    """
     if not isinstance(x, Tensor) or x.ndim != 4 or x.shape[-2:] != (length, length) or not x.is_floating_point():
         return False
+    if layout is not None:
+        x = x.transpose(1, 2)[layout.real.to(x.device)]
     sums = x.sum(-1, dtype=torch.float64)
     return bool((x >= 0).all()) and bool((sums <= 1.01).all()) and bool((sums > 0).any())

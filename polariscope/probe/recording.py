@@ -1,4 +1,4 @@
-"""One document's numbers, collected while a forward runs."""
+"""Each document's numbers, collected while a forward runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,22 +43,25 @@ class Measured:
 
 
 class Recorder:
-    """Collects the numbers of one document; its methods are the listeners of `polariscope.probe.hooks.measuring`.
+    """Collects the numbers of a forward's documents; its methods are the listeners of `hooks.measuring`.
 
     Args:
         body: the model.
         sites: the calls to expect.
         eps: thresholds of the sink rate.
-        place: where the document lies in its batch.
     """
 
-    def __init__(self, body: Body, sites: Sequence[Site], eps: Sequence[float], place: Place | None = None) -> None:
+    def __init__(self, body: Body, sites: Sequence[Site], eps: Sequence[float]) -> None:
         self.body, self.sites, self.eps = body, tuple(sites), tuple(eps)
-        self.place = place or Place()
         self.number = {id(layer): index for index, layer in enumerate(body.layers)}
-        self._calls: list[tuple[Tensor, ...]] = []
+        self.expect((Place(),))
+
+    def expect(self, places: Sequence[Place]) -> None:
+        """Begin with a forward: where its documents lie."""
+        self.places = tuple(places)
         self._engines: list[str] = []
-        self._massive: dict[int, Massive] = {}
+        self._calls: list[list[tuple[Tensor, ...]]] = [[] for _ in places]
+        self._massive: list[dict[int, Massive]] = [{} for _ in places]
 
     def on_attention(self, layer: Layer | None, module: nn.Module, statistics: MapStatistics | None) -> None:
         """Take the statistics of a call; None for one that is not wanted. Raises InputError if it is not expected."""
@@ -66,18 +69,20 @@ class Recorder:
         self._engines.append("" if statistics is None else statistics.engine)
         if statistics is None:
             return
-        s = of_document(statistics, self.place)
-        norms = s.value_norms[0].double().mean(0)
-        self._calls.append((head_values(s, self.eps), column_means(s), top_keys(s), norms))
+        for place, calls in zip(self.places, self._calls, strict=True):
+            s = of_document(statistics, place)
+            norms = s.value_norms[0].double().mean(0)
+            calls.append((head_values(s, self.eps), column_means(s), top_keys(s), norms))
 
     def on_output(self, layer: Layer, hidden: Tensor) -> None:
         """Take a layer's output, (B, T, D)."""
-        place = self.place
-        if hidden.ndim == 3:
-            self._massive[self.number[id(layer)]] = massive(hidden[place.batch, place.start : place.stop])
+        if hidden.ndim != 3:
+            return
+        for place, found in zip(self.places, self._massive, strict=True):
+            found[self.number[id(layer)]] = massive(hidden[place.batch, place.start : place.stop])
 
-    def finish(self) -> Measured:
-        """The document's numbers. Raises InputError if a call is missing; the recorder is empty afterwards."""
+    def finish(self) -> list[Measured]:
+        """The numbers of each document. Raises InputError if a call is missing."""
         if len(self._engines) != len(self.sites):
             raise InputError(
                 "attention calls",
@@ -85,25 +90,26 @@ class Recorder:
                 expected=f"{len(self.sites)}, as in the first document",
                 fix="this model attends differently from document to document and cannot be measured",
             )
+        return [self._measured(calls, found) for calls, found in zip(self._calls, self._massive, strict=True)]
+
+    def _measured(self, calls: list[tuple[Tensor, ...]], found: dict[int, Massive]) -> Measured:
         heads = max(site.heads for site in self.sites)
-        columns = zip(*self._calls, strict=True)
+        columns = zip(*calls, strict=True)
         values, alpha, top, norms = ([x.cpu().numpy() for x in column] for column in columns)
         table = np.stack([_wider(x, heads, np.nan) for x in values])
         bad = np.nan_to_num(table[:, -1]).astype(int)
         keys = max(x.shape[-1] for x in alpha)
-        layers = tuple(sorted(self._massive))
-        measured = Measured(
+        layers = tuple(sorted(found))
+        return Measured(
             values=table[:, :-1],
             bad_rows=bad,
             alpha=np.stack([_wider(_wider(x, keys, np.nan).T, heads, np.nan).T for x in alpha]),
             top_keys=np.stack([_wider(x, heads, -1) for x in top]),
             value_norms=np.stack([_wider(x, keys, np.nan) for x in norms]),
-            massive=tuple(self._massive[index] for index in layers),
+            massive=tuple(found[index] for index in layers),
             layers=layers,
             engines=tuple(name for name in self._engines if name),
         )
-        self._calls, self._engines, self._massive = [], [], {}
-        return measured
 
 
 def _wider(x: np.ndarray, size: int, fill: float) -> np.ndarray:

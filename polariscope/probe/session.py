@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from polariscope.errors import InputError
 from polariscope.probe import blocks, checks, hooks
@@ -13,8 +13,10 @@ from polariscope.probe.attention import Engine
 from polariscope.probe.body import Body, body_of, evaluating
 from polariscope.probe.documents import Tokens, Vocabulary
 from polariscope.probe.gathered import Record
+from polariscope.probe.layout import Layout
 from polariscope.probe.recording import Measured, Recorder
 from polariscope.probe.sites import Site
+from polariscope.probe.statistics import Place
 
 
 @dataclass(frozen=True)
@@ -71,14 +73,41 @@ class Measure:
     def __call__(self, tokens: Tokens) -> tuple[Record, Measured]:
         """Run one document. Raises InputError if the model attends otherwise than in the first document."""
         session, body = self.session, self.session.body
+        self.recorder.expect((Place(),))
         self.now.map_length = len(tokens.ids)
         body(tokens.sample, **checks.forward_options(session.examination.way))
-        measured = self.recorder.finish()
+        (measured,) = self.recorder.finish()
         written = body.written(tokens.ids)
         keys = [written if site.attention == "decoder" else tokens.ids for site in session.sites]
         layers = [body.layers[index] for index in measured.layers]
         on = [written if layer.stack == "decoder" else tokens.ids for layer in layers]
         return Record.of(tokens.id, tokens.count, tokens.ids, measured, keys, on), measured
+
+    def batch(self, input_ids: Tensor, places: Sequence[Place]) -> list[Measured]:
+        """Run a batch of documents of any lengths, padded on either side or packed one after another.
+
+        Positions are counted within each document, and no query of padding counts.
+
+        Args:
+            input_ids: token ids, (B, T); anything outside of the documents is padding.
+            places: where the documents lie.
+
+        Returns:
+            The numbers of each document, as if it had been run alone.
+
+        Raises:
+            InputError: for a model that is no decoder or encoder, and if documents see one another.
+        """
+        session, body = self.session, self.session.body
+        layout = Layout.of(places, tuple(input_ids.shape))
+        if body.kind not in ("decoder", "encoder"):
+            raise InputError(
+                "batch", got=body.kind, expected="a decoder or encoder", fix="run its documents one by one"
+            )
+        self.recorder.expect(places)
+        with self.now.laid_out(layout):
+            body.run(layout.inputs(input_ids, body.network), **checks.forward_options(session.examination.way))
+        return self.recorder.finish()
 
 
 def prepare(
