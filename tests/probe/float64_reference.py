@@ -10,20 +10,34 @@ import torch
 
 def maps(model, ids):
     """Yield the attention map of each layer, (heads, T, T), float64."""
-    config = model.config
-    weight = {name: value.detach().double().numpy() for name, value in model.state_dict().items()}
+    for layer in layers(model, ids):
+        yield layer["A"]
+
+
+def layers(model, ids, weight=None):
+    """Yield what each layer does: its map A and logits, (heads, T, T), keys, values, outputs by head, and its output.
+
+    ``weight`` spares the conversion of the weights, see `weights`.
+    """
+    config, weight = model.config, weight or weights(model)
     cos, sin = rotary_table(config, len(ids))
     hidden = weight["model.embed_tokens.weight"][np.asarray(ids)]
     for layer in range(config.num_hidden_layers):
         part = {name.split(f"layers.{layer}.")[1]: w for name, w in weight.items() if f".layers.{layer}." in name}
         normed = rms_norm(hidden, part["input_layernorm.weight"], config.rms_norm_eps)
-        attended, attention = attend(config, part, normed, cos, sin)
-        yield attention
-        hidden = hidden + attended
+        found = attend(config, part, normed, cos, sin)
+        mixed = np.concatenate(list(found["outputs"]), axis=-1)
+        hidden = hidden + mixed @ part["self_attn.o_proj.weight"].T
         normed = rms_norm(hidden, part["post_attention_layernorm.weight"], config.rms_norm_eps)
         gate = normed @ part["mlp.gate_proj.weight"].T
         up = normed @ part["mlp.up_proj.weight"].T
         hidden = hidden + (gate / (1 + np.exp(-gate)) * up) @ part["mlp.down_proj.weight"].T
+        yield {**found, "hidden": hidden}
+
+
+def weights(model):
+    """All weights in float64."""
+    return {name: value.detach().double().numpy() for name, value in model.state_dict().items()}
 
 
 def rms_norm(x, gain, eps):
@@ -49,16 +63,58 @@ def attend(config, part, x, cos, sin):
     heads, shared = config.num_attention_heads, config.num_attention_heads // config.num_key_value_heads
     size, length = config.head_dim, len(x)
     q, k, v = (x @ part[f"self_attn.{name}_proj.weight"].T for name in "qkv")
-    attention, outputs = np.zeros((heads, length, length)), np.zeros((length, heads * size))
+    found = {
+        "A": np.zeros((heads, length, length)),
+        "logits": np.full((heads, length, length), -np.inf),
+        "outputs": np.zeros((heads, length, size)),
+        "keys": np.zeros((heads, length, size)),
+        "values": np.zeros((heads, length, size)),
+    }
     for head in range(heads):
         mine, theirs = slice(head * size, (head + 1) * size), head // shared
         common = slice(theirs * size, (theirs + 1) * size)
-        logits = rotate(q[:, mine], cos, sin) @ rotate(k[:, common], cos, sin).T / np.sqrt(size)
+        key = rotate(k[:, common], cos, sin)
+        logits = rotate(q[:, mine], cos, sin) @ key.T / np.sqrt(size)
         logits[np.triu_indices(length, 1)] = -np.inf
-        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-        attention[head] = weights / weights.sum(axis=1, keepdims=True)
-        outputs[:, mine] = attention[head] @ v[:, common]
-    return outputs @ part["self_attn.o_proj.weight"].T, attention
+        weight = np.exp(logits - logits.max(axis=1, keepdims=True))
+        A = weight / weight.sum(axis=1, keepdims=True)
+        for name, value in (("A", A), ("logits", logits), ("outputs", A @ v[:, common]), ("keys", key)):
+            found[name][head] = value
+        found["values"][head] = v[:, common]
+    return found
+
+
+def all_metrics(layer, eps):
+    """Every metric of a probe from one layer of `layers`, by its name; each (heads,)."""
+    A, length = layer["A"], layer["A"].shape[-1]
+    rows, pairs = np.arange(1, length + 1), length * (length + 1) / 2
+    first, alpha = A[:, :, 0], A.sum(axis=1) / rows[::-1]
+    enough = rows[::-1] >= min(16, max(1, length // 4))
+    keys, values, outputs = (np.linalg.norm(layer[name], axis=-1) for name in ("keys", "values", "outputs"))
+    squares = (A**2).sum(axis=-1)
+    top = layer["logits"].max(axis=-1)
+    return head_metrics(A) | {
+        "relative_max_weight": A.max(axis=-1).mean(axis=-1),
+        "first_key_mean": first.mean(axis=-1),
+        "sink_rate": alpha[:, 0] > eps,
+        "sink_rate_late": first[:, 4:].mean(axis=-1) > eps,
+        "sink_queries": (first > eps).mean(axis=-1),
+        "sink_keys": (alpha[:, enough] > eps).sum(axis=-1),
+        "sink_keys_all_rows": (A.mean(axis=1) > 0.1).sum(axis=-1),
+        "top_key_alpha": alpha[:, enough].max(axis=-1),
+        "null_mass": 1 - A.sum(axis=-1).mean(axis=-1),
+        "sum_of_squares": squares.mean(axis=-1),
+        "share_below_0.001": 1 - (A > 0.001).sum(axis=(1, 2)) / pairs,
+        "share_above_0.1": (A > 0.1).sum(axis=(1, 2)) / pairs,
+        "lse": (top + np.log(np.exp(layer["logits"] - top[..., None]).sum(axis=-1))).mean(axis=-1),
+        "max_logit": top.max(axis=-1),
+        "key_norm": keys.mean(axis=-1),
+        "first_key_norm": keys[:, 0],
+        "value_norm": values.mean(axis=-1),
+        "first_value_norm": values[:, 0],
+        "output_norm": outputs.mean(axis=-1),
+        "first_key_contribution": (first * values[:, :1] / outputs).mean(axis=-1),
+    }
 
 
 def head_metrics(attention):
