@@ -36,25 +36,25 @@ class Rows:
     def of_softmax(
         cls, logits: Tensor, top: Tensor, sink: Tensor | None, first: Tensor | int | None, room: Tensor
     ) -> "Rows":
-        """Softmax of logits whose row maximum is ``top``; ``logits`` becomes x = a − top; ``room`` holds the weights.
+        """Softmax p of logits whose row maximum is ``top``; ``logits`` becomes x = a − top; ``room`` holds p.
 
-        With w = exp x and Z = Σ w: H = log Z − Σ w x / Z. Nothing large is subtracted, whatever the size of the logits.
-        A learned sink enters through log(Z + exp(sink − top)) alone, which cannot overflow.
+        With Z = Σ exp x = 1 / max p: H = log Z − Σ p x. Nothing large is subtracted, whatever the size of the logits.
+        A learned sink enters through Z / (Z + exp(sink − top)) alone, which cannot overflow.
         """
         x = logits.sub_(top[..., None])
-        weights = torch.exp(x, out=room)
-        mass = weights.sum(-1)
-        log_mass = mass.log()
-        entropy = log_mass - torch.linalg.vecdot(weights, x) / mass
-        factor = 1 / mass if sink is None else (-torch.logaddexp(log_mass, sink.to(x.dtype) - top)).exp()
+        weights = torch.softmax(x, dim=-1, out=room)
+        largest = weights.amax(-1)
+        log_mass = -largest.log()
+        share = torch.ones_like(largest) if sink is None else torch.sigmoid(top + log_mass - sink.to(x.dtype))
+        factor = share + 0 * largest  # NaN where the row is
         return cls(
             weights=weights,
             sizes=weights,
             factor=factor,
-            total=mass * factor,
-            largest=factor.clone(),  # exp 0 is the largest
+            total=factor.clone(),
+            largest=largest * factor,
             first=_at(weights, first) * factor,
-            entropy=entropy,
+            entropy=log_mass - torch.linalg.vecdot(weights, x),
             squares=torch.linalg.vecdot(weights, weights) * factor.square(),
             lse=top + log_mass,
         )

@@ -9,7 +9,7 @@ from attention_cases import CASES, expected_statistics, problem, whole_map
 from polariscope import metrics, scores
 from polariscope.errors import InputError
 from polariscope.probe.attention import Call
-from polariscope.probe.blocks import CPU_BYTES, FEWEST_ROWS, ROWS, attend, blocks_of
+from polariscope.probe.blocks import CPU_BYTES, FEWEST_ROWS, MOST_ROWS, attend, blocks_of
 
 THRESHOLDS = (0.01, 0.2)
 
@@ -117,7 +117,7 @@ def test_blocks_cover_everything_once_and_stay_small(groups, shared, length, key
         covered[heads, queries] += 1
         rows = queries.stop - queries.start
         size = (heads.stop - heads.start) * shared * rows * keys * 4
-        assert rows <= ROWS
+        assert rows <= MOST_ROWS
         assert size <= CPU_BYTES or (heads.stop - heads.start == 1 and rows <= FEWEST_ROWS)
     assert (covered == 1).all()
 
