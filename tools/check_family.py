@@ -1,0 +1,140 @@
+"""Whether the probe measures one type of transformers exactly: its statistics against the model's own eager maps."""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from tiny_configs import FIRST_FREE_ID, VOCABULARY, tiny_config
+from torch import Tensor, nn
+from transformers import AutoModelForCausalLM, PreTrainedModel
+
+from polariscope.errors import InputError
+from polariscope.probe import blocks, hooks
+from polariscope.probe.attention import MapStatistics
+from polariscope.probe.body import evaluating
+from polariscope.probe.documents import Tokens
+from polariscope.probe.maps import statistics_of
+from polariscope.probe.session import Session, prepare
+
+LENGTH, LARGEST_MODEL = 24, 10_000_000
+TOLERANCE = 1e-4
+COMPARED = ("total", "largest", "first", "entropy", "squares", "columns")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was found about one type.
+
+    Args:
+        type: of the configuration.
+        model: the class.
+        verdict: "exact", "fallback", "not applicable" or "failing".
+        way: how it was measured.
+        engine: what made the statistics.
+        deviation: largest difference of a statistic from that of the model's own eager maps.
+        note: what a reader should know; the reason of a failure.
+    """
+
+    type: str
+    model: str = ""
+    verdict: str = "failing"
+    way: str = ""
+    engine: str = ""
+    deviation: float | None = None
+    note: str = ""
+
+
+def check_family(model_type: str) -> Verdict:
+    """Build a tiny random model of the type, probe it, compare."""
+    found = {"type": model_type}
+    try:
+        model = build(model_type)
+        found["model"] = type(model).__name__
+        return Verdict(**found | judge(model))
+    except Exception as problem:
+        return Verdict(**found, note=one_line(problem))
+
+
+def build(model_type: str) -> PreTrainedModel:
+    """A tiny model with random weights, large enough that its heads are not uniform."""
+    config = tiny_config(model_type)
+    with torch.device("meta"):
+        size = sum(x.numel() for x in AutoModelForCausalLM.from_config(config).parameters())
+    if size > LARGEST_MODEL:
+        raise InputError("tiny model", got=f"{size:,} weights", expected="few", fix="add sizes to tiny_configs.yaml")
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(config)
+    with torch.no_grad():
+        for part in model.modules():
+            for name, weight in part.named_parameters(recurse=False):
+                plain = weight.ndim == 2 and name == "weight"
+                weight.add_(torch.randn_like(weight), alpha=0.2 if plain else 0.1)
+    return model.float().eval()
+
+
+def judge(model: PreTrainedModel) -> dict[str, Any]:
+    """The verdict on a model."""
+    draw = random.Random(0)
+    ids = [draw.randrange(FIRST_FREE_ID, VOCABULARY) for _ in range(LENGTH)]
+    try:
+        session = prepare(model, [str(i) for i in range(VOCABULARY)], Tokens("random", ids, LENGTH), (0.3,))
+    except InputError as problem:
+        if "model without attention" in str(problem):
+            return {"verdict": "not applicable", "note": "no attention call"}
+        raise
+    found = {"way": session.examination.way, "engine": ", ".join(sorted({site.engine for site in session.sites}))}
+    silent = len(session.examination.silent)
+    notes = [f"{silent} of {len(session.body.layers)} layers without attention"] if silent else []
+    tried = session.examination.record["tried_before"]
+    notes += [f"{way}: {' '.join(reason.split())}" for way, reason in tried.items()]
+    measured = measure(session, ids)
+    maps = eager_maps(model, ids)
+    if len(maps) != len(measured):
+        notes += [f"{len(measured)} calls measured, {len(maps)} eager maps to compare with"]
+        return found | {"verdict": "failing", "note": "; ".join(notes)}
+    found["deviation"] = max(deviation(got, A) for got, A in zip(measured, maps, strict=True))
+    right = found["deviation"] <= TOLERANCE
+    if not right:
+        notes += ["statistics differ from those of eager maps"]
+    verdict = ("exact" if found["way"] == "interface" else "fallback") if right else "failing"
+    return found | {"verdict": verdict, "note": "; ".join(notes)}
+
+
+def measure(session: Session, ids: list[int]) -> list[MapStatistics]:
+    """The statistics of every call of one forward."""
+    found: list[MapStatistics] = []
+    way = session.examination.way
+    with (
+        evaluating(session.body.model),
+        hooks.measuring(session.body, lambda _, __, s: found.append(s), way=way, engine=blocks.attend) as now,
+    ):
+        now.map_length = len(ids)
+        session.body(ids, **({"output_attentions": True} if way == "maps" else {}))
+    return found
+
+
+def eager_maps(model: PreTrainedModel, ids: list[int]) -> list[Tensor]:
+    """The maps that the model itself gives with eager attention."""
+    if model._can_set_attn_implementation():
+        model.set_attn_implementation("eager")
+    with evaluating(model):
+        out = model(input_ids=torch.tensor([ids]), output_attentions=True, use_cache=False)
+    return [A for A in out.attentions or () if isinstance(A, Tensor)]
+
+
+def deviation(got: MapStatistics, A: Tensor) -> float:
+    """The largest difference of a statistic, of the column sums after division by T."""
+    wanted = statistics_of(A)
+    length = A.shape[-2]
+    worst = 0.0
+    for name in COMPARED:
+        difference = (getattr(got, name).double() - getattr(wanted, name).double()).abs().nan_to_num(torch.inf)
+        worst = max(worst, float(difference.max()) / (length if name == "columns" else 1))
+    return worst
+
+
+def one_line(problem: BaseException) -> str:
+    text = " ".join(str(problem).split())
+    return text if isinstance(problem, InputError) else f"{type(problem).__name__}: {text[:300]}"
