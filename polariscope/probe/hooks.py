@@ -121,18 +121,21 @@ def _interface(body: Body, now: Measuring, on_attention: OnAttention, engine: _A
 @contextmanager
 def _maps(body: Body, now: Measuring, on_attention: OnAttention, wanted: Collection[int] | None) -> Iterator[None]:
     def reduce(module: nn.Module, inputs: Any, output: Any) -> Any:
-        if not isinstance(output, tuple):
+        if not isinstance(output, list | tuple):
             return None
         found = [maps.is_map(x, now.map_length, now.layout) for x in output]
         chosen = wanted is None or now.layer is None or now.layer.index in wanted
         for x in itertools.compress(output, found):
             on_attention(now.layer, module, maps.statistics_of(x, now.layout) if chosen else None)
         # An empty tensor in its place: whoever passes it on holds nothing.
-        return tuple(x.new_empty(0) if is_one else x for x, is_one in zip(output, found, strict=True))
+        left = [x.new_empty(0) if is_one else x for x, is_one in zip(output, found, strict=True)]
+        return output._replace(**dict(zip(output._fields, left, strict=True))) if hasattr(output, "_fields") else left
 
     with _switched(body.model) as undo:
         if body.model._can_set_attn_implementation():
             body.model.set_attn_implementation("eager")
+        else:
+            _say_eager(body.model)
         for part in body.network.modules():
             undo.callback(part.register_forward_hook(reduce).remove)
         yield
