@@ -81,25 +81,38 @@ def judge(model: PreTrainedModel) -> dict[str, Any]:
     try:
         session = prepare(model, [str(i) for i in range(VOCABULARY)], Tokens("random", ids, LENGTH), (0.3,))
     except InputError as problem:
-        if "model without attention" in str(problem):
-            return {"verdict": "not applicable", "note": "no attention call"}
+        if "model without attention" in str(problem) and not eager_maps(model, ids):
+            return {"verdict": "not applicable", "note": "nothing attends, and eager attention gives no maps"}
         raise
     found = {"way": session.examination.way, "engine": ", ".join(sorted({site.engine for site in session.sites}))}
     silent = len(session.examination.silent)
     notes = [f"{silent} of {len(session.body.layers)} layers without attention"] if silent else []
     tried = session.examination.record["tried_before"]
     notes += [f"{way}: {' '.join(reason.split())}" for way, reason in tried.items()]
-    measured = measure(session, ids)
-    maps = eager_maps(model, ids)
-    if len(maps) != len(measured):
+    notes += ["more than one call in a layer"] if any("(2)" in site.attention for site in session.sites) else []
+    measured, maps = measure(session, ids), eager_maps(model, ids)
+    pairs = paired(session, measured, maps)
+    if pairs is None:
         notes += [f"{len(measured)} calls measured, {len(maps)} eager maps to compare with"]
         return found | {"verdict": "failing", "note": "; ".join(notes)}
-    found["deviation"] = max(deviation(got, A) for got, A in zip(measured, maps, strict=True))
+    found["deviation"] = max(deviation(got, A) for got, A in pairs)
     right = found["deviation"] <= TOLERANCE
     if not right:
         notes += ["statistics differ from those of eager maps"]
     verdict = ("exact" if found["way"] == "interface" else "fallback") if right else "failing"
     return found | {"verdict": verdict, "note": "; ".join(notes)}
+
+
+def paired(
+    session: Session, measured: list[MapStatistics], maps: list[Tensor]
+) -> list[tuple[MapStatistics, Tensor]] | None:
+    """Each call with its map: one by one, or all calls of a layer with the map of that layer; None if neither fits."""
+    if len(measured) == len(maps):
+        return list(zip(measured, maps, strict=True))
+    layers = sorted({site.layer for site in session.sites})
+    if len(layers) != len(maps):
+        return None
+    return [(s, maps[layers.index(site.layer)]) for s, site in zip(measured, session.sites, strict=True)]
 
 
 def measure(session: Session, ids: list[int]) -> list[MapStatistics]:
@@ -121,7 +134,8 @@ def eager_maps(model: PreTrainedModel, ids: list[int]) -> list[Tensor]:
         model.set_attn_implementation("eager")
     with evaluating(model):
         out = model(input_ids=torch.tensor([ids]), output_attentions=True, use_cache=False)
-    return [A for A in out.attentions or () if isinstance(A, Tensor)]
+    found = [A for A in getattr(out, "attentions", None) or () if isinstance(A, Tensor)]
+    return [A for A in found if A.ndim == 4 and A.shape[-2] == len(ids)]
 
 
 def deviation(got: MapStatistics, A: Tensor) -> float:

@@ -33,6 +33,8 @@ def _tiny(kind: type[PreTrainedConfig], special: dict[str, Any]) -> PreTrainedCo
             sizes[name] = True
         elif isinstance(value, int) and not isinstance(value, bool):
             sizes |= _small(name, value)
+    if "kv_lora_rank" in sizes:  # latent attention: as many key heads as query heads
+        sizes["num_key_value_heads"] = sizes["num_attention_heads"]
     kinds = next((sizes[name] for name in _TABLE["lists"] if name in sizes), [])
     if len(kinds) > 1:
         sizes |= {name: len(kinds) for name in _TABLE["layers"] if name in sizes}
