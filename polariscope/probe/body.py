@@ -94,7 +94,11 @@ class Body:
     def head(self, hidden: Tensor) -> Tensor:
         """Logits of hidden states; the hidden states themselves where the model has no head on them."""
         head = self.model.get_output_embeddings()
-        return hidden if head is None or self.model is self.network else head(hidden)
+        if head is None or self.model is self.network:
+            return hidden
+        if isinstance(head, nn.ModuleList):  # one for each codebook of a sound
+            return torch.cat([one(hidden) for one in head], dim=-1)
+        return head(hidden)
 
 
 def body_of(model: nn.Module) -> Body:
@@ -175,14 +179,14 @@ def _layer_counts(model: PreTrainedModel) -> set[Any]:
 
 
 def _heaviest(lists: dict[str, nn.ModuleList]) -> dict[str, nn.ModuleList]:
-    """Of the lists in the same part, the one with most weights."""
-    best: dict[str, tuple[int, str]] = {}
+    """Of the lists in the same part, the one with most weights among those with attention, if there are any."""
+    best: dict[str, tuple[bool, int, str]] = {}
     for path, part in lists.items():
         parent = path.rpartition(".")[0]
+        attends = any("attention" in type(inner).__name__.lower() for inner in part.modules())
         size = sum(p.numel() for p in part.parameters())
-        if size > best.get(parent, (0, ""))[0]:
-            best[parent] = (size, path)
-    return {path: lists[path] for _, path in best.values()}
+        best[parent] = max(best.get(parent, (False, 0, "")), (attends, size, path))
+    return {path: lists[path] for _, _, path in best.values() if path}
 
 
 def _outermost(lists: dict[str, nn.ModuleList]) -> dict[str, nn.ModuleList]:

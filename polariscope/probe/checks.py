@@ -54,7 +54,7 @@ def examine(body: Body, sample: Sample, engine: Engine) -> Examination:
         InputError: if no way passes, with what was tried.
     """
     stock = _logits(body, sample)
-    ways = hooks.WAYS if body.model._can_set_attn_implementation() else hooks.WAYS[1:]
+    ways = hooks.WAYS if hooks.can_be_switched(body.model) else hooks.WAYS[1:]
     tried: dict[str, str] = {}
     for way in ways:
         try:

@@ -8,11 +8,12 @@ its statistics and drops it before the next layer begins.
 import itertools
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.masking_utils import causal_mask_function, eager_mask, sdpa_mask
 
 from polariscope.errors import InputError
@@ -153,6 +154,12 @@ def _switched(model: Any) -> Iterator[ExitStack]:
                 config._attn_implementation_internal = implementation
 
 
+def can_be_switched(model: nn.Module) -> bool:
+    """Whether the model, or a part of it, takes its attention from AttentionInterface."""
+    parts = (part for part in model.modules() if isinstance(part, PreTrainedModel))
+    return any(part._can_set_attn_implementation() for part in parts)
+
+
 def _configs(model: Any) -> list[Any]:
     """The configurations of a model and its parts, each once."""
     found = {id(c): c for part in model.modules() if (c := getattr(part, "config", None)) is not None}
@@ -191,12 +198,16 @@ class _Attention:
         s_aux: Tensor | None = None,
         position_bias: Tensor | None = None,
         is_causal: bool | None = None,
+        sinks: Tensor | None = None,
         indices: Tensor | None = None,
         block_indices: Tensor | None = None,
         **other: Any,
     ) -> tuple[Tensor, None]:
         """As AttentionInterface wants it: the output, (B, T, H, dᵥ), and no map. A window is in the mask already."""
         visible, bias = self._visible(attention_mask, position_bias)
+        if sinks is not None:  # one for each query, (B, H, T, 1): the same as 0 for all, and logits lowered by it
+            bias = (0 if bias is None else bias) - sinks.expand(-1, -1, -1, key.shape[2])
+            s_aux = sinks.new_zeros(sinks.shape[1])
         call = Call(
             query=query,
             key=key,
@@ -213,7 +224,12 @@ class _Attention:
             call = narrowed(call, block_indices, module.indexer.block_size)
         if self.now.layout is not None:
             call = self.now.layout.apply(call)
+        if self.now.map_length not in (0, call.shape[2]):  # over something else than positions: layers, heads, windows
+            return plain(call), None
         out, statistics = self.engine(call)
+        if statistics is not None and sinks is not None:
+            lse, top = statistics.lse + sinks[..., 0], statistics.max_logit + sinks[..., 0]
+            statistics = replace(statistics, lse=lse, max_logit=top)
         self.on_attention(self.now.layer, module, statistics)
         return out, None
 
