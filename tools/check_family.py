@@ -2,13 +2,12 @@
 
 import copy
 import random
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from tiny_configs import FIRST_FREE_ID, VOCABULARY, tiny_config
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, PreTrainedModel
 
 from polariscope.errors import InputError

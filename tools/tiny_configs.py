@@ -40,7 +40,9 @@ def _tiny(kind: type[PreTrainedConfig], special: dict[str, Any]) -> PreTrainedCo
         sizes |= {name: len(kinds) for name in _TABLE["layers"] if name in sizes}
     elif kinds:
         sizes |= {name: value * 2 for name, value in sizes.items() if name in _TABLE["lists"]}
-    return kind(**sizes | {name: value for name, value in special.items() if not isinstance(sizes.get(name), PreTrainedConfig)})
+    return kind(
+        **sizes | {name: value for name, value in special.items() if not isinstance(sizes.get(name), PreTrainedConfig)}
+    )
 
 
 def _names(kind: type[PreTrainedConfig]) -> list[str]:

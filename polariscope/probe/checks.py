@@ -70,7 +70,8 @@ def examine(body: Body, sample: Sample, engine: Engine) -> Examination:
 
 
 def _unsupported(body: Body, tried: dict[str, str]) -> InputError:
-    if all("no attention call" in reason for reason in tried.values()):
+    attends = any("attention" in type(part).__name__.lower() for part in body.network.modules())
+    if not attends and all("no attention call" in reason for reason in tried.values()):
         return InputError(
             "model without attention",
             got=kind_of(body.model),

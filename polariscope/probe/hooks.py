@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -221,7 +221,7 @@ class _Attention:
         )
         call = narrowed(call, indices)
         if block_indices is not None:
-            call = narrowed(call, block_indices, module.indexer.block_size)
+            call = narrowed(call, block_indices, cast(Any, module).indexer.block_size)
         if self.now.layout is not None:
             call = self.now.layout.apply(call)
         if self.now.map_length not in (0, call.shape[2]):  # over something else than positions: layers, heads, windows

@@ -1,4 +1,4 @@
-"""Sparse attention that names the keys it keeps, for a kernel of its own; eager attention would find them in the mask."""
+"""Sparse attention that names the keys it keeps; its own kernel reads the names, eager attention finds a mask."""
 
 from dataclasses import replace
 
