@@ -27,6 +27,22 @@ VERDICTS = {
     "not applicable": "no softmax attention: state-space and linear models",
     "failing": "not measured; the note says why",
 }
+PAGE = """# Model families
+
+Every type of causal language model in transformers {version}, as `make families` found it.
+Each is built tiny, with random weights, and probed on random tokens (T = {length}, float32). The statistics of every
+attention call (row sums, largest weights, first-key weights, entropies, sums of squares, column means) must equal
+those of the same model's own eager maps to {tolerance:g}; the probe's self-checks must pass.
+
+{summary}
+
+{meanings}
+
+With the fallback the maps are the model's own, so the deviation says only that the right ones were taken. Logits,
+keys and values are not seen then, and the metrics made of them are missing.
+
+{table}
+"""
 
 
 def main() -> None:
@@ -95,28 +111,13 @@ def document(verdicts: list[Verdict]) -> str:
     """The page of the documentation."""
     heads = ["type", "class", "verdict", "way", "engine", "largest deviation", "note"]
     table = [heads, ["---"] * len(heads), *map(row, verdicts)]
-    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |" for cells in table]
-    meanings = [f"- **{name}**: {meaning}." for name, meaning in VERDICTS.items()]
-    return "\n".join(
-        [
-            "# Model families",
-            "",
-            f"Every type of causal language model in transformers {transformers.__version__}, as `make families` found it.",
-            f"Each is built tiny, with random weights, and probed on random tokens (T = {LENGTH}, float32). The statistics",
-            "of every attention call (row sums, largest weights, first-key weights, entropies, sums of squares, column",
-            f"means) must equal those of the same model's own eager maps to {TOLERANCE:g}; the probe's self-checks must pass.",
-            "",
-            summary(verdicts),
-            "",
-            *meanings,
-            "",
-            "With the fallback the maps are the model's own, so the deviation says only that the right ones were taken.",
-            "Logits, keys and values are not seen then, and the metrics made of them are missing.",
-            "",
-            "",
-            *lines,
-            "",
-        ]
+    return PAGE.format(
+        version=transformers.__version__,
+        length=LENGTH,
+        tolerance=TOLERANCE,
+        summary=summary(verdicts),
+        meanings="\n".join(f"- **{name}**: {meaning}." for name, meaning in VERDICTS.items()),
+        table="\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |" for cells in table),
     )
 
 
