@@ -88,13 +88,13 @@ def _unsupported(body: Body, tried: dict[str, str]) -> InputError:
 
 def _examine(body: Body, sample: Sample, stock: Tensor, engine: Engine, way: str) -> Examination:
     found = Discovery(body)
-    options = forward_options(way)
+    options, length = forward_options(way), _length(body, sample)
 
     def inside(listener: Callable[..., None]) -> AbstractContextManager[hooks.Measuring]:
         return hooks.measuring(body, listener, way=way, engine=engine)
 
     with inside(found.on_attention) as now:
-        now.map_length = _length(body, sample)
+        now.map_length = length
         measured = _logits(body, sample, **options)
     if not found.sites:
         raise InputError("self-check layers", got="no attention call", expected="attention", fix="load another model")
@@ -112,7 +112,7 @@ def _examine(body: Body, sample: Sample, stock: Tensor, engine: Engine, way: str
     }
     if body.kind in ("decoder", "encoder-decoder") and isinstance(sample, list):
         with inside(lambda *_: None) as now:
-            now.map_length = _length(body, sample)
+            now.map_length = length
             record["causality"] = _causality(body, sample, measured, options)
     return Examination(way, tuple(found.sites), tuple(silent), record)
 

@@ -4,9 +4,10 @@ import math
 
 import pytest
 import torch
-from family_cases import CASES, LENGTH, OF_KIND, VOCABULARY, build, eager, sample
+from family_cases import CASES, FALCON_ALIBI, LENGTH, OF_KIND, VOCABULARY, build, eager, sample
 from transformers import AttentionInterface, AttentionMaskInterface
 
+from polariscope.errors import InputError
 from polariscope.probe import blocks, checks, hooks
 from polariscope.probe.body import body_of, evaluating
 from polariscope.probe.documents import Tokens
@@ -27,13 +28,12 @@ def prepared(model, given):
 
 def measured(session, given, engine=blocks.attend):
     """Last hidden states, and the statistics by attention and layer."""
-    found = []
-    way = session.examination.way
+    found, way, length = [], session.examination.way, checks._length(session.body, given)
     with (
         evaluating(session.body.model),
         hooks.measuring(session.body, lambda _, __, s: found.append(s), way=way, engine=engine) as now,
     ):
-        now.map_length = checks._length(session.body, given)
+        now.map_length = length
         hidden = session.body(given, **checks.forward_options(way))
     return hidden, {
         (site.attention, site.layer): statistics
@@ -189,3 +189,11 @@ def test_cross_attention_is_named_and_has_heads_of_its_own():
     assert [(s.attention, s.layer, s.heads) for s in session.sites] == [
         ("encoder", 0, 4), ("encoder", 1, 4), ("decoder", 0, 2), ("cross", 0, 2), ("decoder", 1, 2), ("cross", 1, 2),
     ]  # fmt: skip
+
+
+def test_maps_of_another_attention_than_the_models_own_are_refused():
+    model = build(FALCON_ALIBI)
+    with pytest.raises(InputError, match=r"maps: self-check logits: got a largest difference of 0\.\d+"):
+        prepared(model, sample("falcon"))
+    session, _ = prepared(build(FALCON_ALIBI, "eager"), sample("falcon"))  # there they are its own
+    assert session.examination.way == "maps"
