@@ -13,7 +13,9 @@ from polariscope.errors import InputError
 from polariscope.probe import hooks
 from polariscope.probe.attention import Engine
 from polariscope.probe.body import Body, Layer, kind_of
+from polariscope.probe.layout import Layout
 from polariscope.probe.sites import Discovery, Site, unmeasured
+from polariscope.probe.statistics import Place
 
 # Largest difference allowed, relative to the largest logit (or 1). Float32 orders of summation differ by about 1e-5.
 TOLERANCES = {torch.float64: 1e-6, torch.float32: 1e-3, torch.bfloat16: 0.1, torch.float16: 0.02}
@@ -115,6 +117,27 @@ def _examine(body: Body, sample: Sample, stock: Tensor, engine: Engine, way: str
             now.map_length = length
             record["causality"] = _causality(body, sample, measured, options)
     return Examination(way, tuple(found.sites), tuple(silent), record)
+
+
+def keeps_documents_apart(body: Body, ids: list[int]) -> bool:
+    """Whether a document behind another in one row gives the hidden states that it gives alone.
+
+    Masks alone do not tell: convolutions and recurrent states read over the border between documents as well.
+
+    Args:
+        body: a decoder or encoder.
+        ids: the document.
+    """
+    count, document = len(ids), torch.tensor([ids])
+    both = Layout.of((Place(0, 0, count), Place(0, count, 2 * count)), (1, 2 * count))
+    try:
+        inputs = both.inputs(torch.cat([document.flip(-1), document], dim=-1), body.network)
+    except InputError:  # a model that takes no positions
+        return False
+    alone = body.run(Layout.of((Place(0, 0, count),), (1, count)).inputs(document, body.network))
+    behind = body.run(inputs)[:, count:]
+    scale = max(1.0, float(alone.abs().max()))
+    return float((behind.double() - alone.double()).abs().max()) <= TOLERANCES.get(alone.dtype, 0.1) * scale
 
 
 def forward_options(way: str) -> dict[str, bool]:

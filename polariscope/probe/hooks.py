@@ -219,13 +219,13 @@ class _Attention:
             bias=bias,
             sink=s_aux,
         )
+        if self.now.map_length not in (0, call.shape[2]):  # over something else than positions: layers, heads, windows
+            return plain(call), None
         call = narrowed(call, indices)
         if block_indices is not None:
             call = narrowed(call, block_indices, cast(Any, module).indexer.block_size)
         if self.now.layout is not None:
             call = self.now.layout.apply(call)
-        if self.now.map_length not in (0, call.shape[2]):  # over something else than positions: layers, heads, windows
-            return plain(call), None
         out, statistics = self.engine(call)
         if statistics is not None and sinks is not None:
             lse, top = statistics.lse + sinks[..., 0], statistics.max_logit + sinks[..., 0]

@@ -1,4 +1,4 @@
-"""Laws for models of every kind: what the probe finds is what the model's own eager maps say, and it leaves no trace."""
+"""Laws for models of every kind: the probe finds what the model's own eager maps say, and leaves no trace."""
 
 import math
 
@@ -53,7 +53,7 @@ def of_map(A):
         "entropy": torch.special.entr(A / total[..., None]).sum(-1),
         "squares": A.square().sum(-1),
         "columns": A.sum(-2),
-        "above": torch.stack([(A > t).sum(-1) for t in (0.001, 0.1)]).double(),
+        "above": torch.stack([(t < A).sum(-1) for t in (0.001, 0.1)]).double(),
         "row_counts": visible.sum(-1),
         "column_counts": visible.sum(-2),
     }

@@ -5,7 +5,8 @@ import pytest
 import torch
 from family_cases import CASES, VOCABULARY, build, ids
 
-from polariscope.errors import InputError
+from polariscope.probe import checks
+from polariscope.probe.body import body_of, evaluating
 from polariscope.probe.documents import Tokens
 from polariscope.probe.session import prepare
 from polariscope.probe.statistics import Place
@@ -19,6 +20,11 @@ LAYOUTS = {
     "packed": [[(0, 0), (1, 20)]],
 }
 NAMES = [name for name, case in CASES.items() if case.kind in ("decoder", "encoder")]
+WORDS = [str(i) for i in range(VOCABULARY)]
+
+
+def able(case, layout):
+    return {"packed": case.packs, "batch of two": True}.get(layout, case.pads)
 
 
 def batch_of(rows):
@@ -34,15 +40,22 @@ def batch_of(rows):
     return batch, places, [document for row in rows for document, _ in row]
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("name", "layout"), [(name, layout) for name in NAMES for layout in LAYOUTS if able(CASES[name], layout)]
+)
 def test_alone_in_a_batch_padded_and_packed(name, layout):
     batch, places, documents = batch_of(LAYOUTS[layout])
-    words = [str(i) for i in range(VOCABULARY)]
-    session = prepare(build(name), words, Tokens("0", DOCUMENTS[0], LENGTHS[0]), (0.3,))
+    session = prepare(build(name), WORDS, Tokens("0", DOCUMENTS[0], LENGTHS[0]), (0.3,))
     with session.open() as measure:
         alone = [measure(Tokens("", tokens, len(tokens)))[1] for tokens in DOCUMENTS]
         found = measure.batch(batch, places)
     for measured, document in zip(found, documents, strict=True):
         np.testing.assert_allclose(measured.values, alone[document].values, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(measured.alpha, alone[document].alpha, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_whether_documents_can_be_packed_is_found_out(name):
+    model = build(name)
+    with evaluating(model):
+        assert checks.keeps_documents_apart(body_of(model), DOCUMENTS[0]) == CASES[name].packs
