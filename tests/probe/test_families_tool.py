@@ -38,16 +38,18 @@ def test_a_type_of_each_kind(tool, model_type, verdict, way, engine):
         assert 0 < found.deviation < 1e-5
 
 
-def test_wrong_statistics_fail(tool, monkeypatch):
-    """An engine with the right output and a wrong entropy passes the self-checks, but not the comparison."""
+@pytest.mark.parametrize("name", ["total", "largest", "first", "entropy", "squares"])
+@pytest.mark.parametrize("model_type", ["llama", "granite_swa"])
+def test_wrong_statistics_fail(tool, monkeypatch, model_type, name):
+    """An engine with the right output and a wrong statistic passes the self-checks, but not the comparison."""
     right = blocks.attend
 
     def wrong(call):
         out, found = right(call)
-        return out, replace(found, entropy=found.entropy + 0.001)
+        return out, replace(found, **{name: getattr(found, name) + 0.001})
 
     monkeypatch.setattr(blocks, "attend", wrong)
-    found = tool.check_family("llama")
+    found = tool.check_family(model_type)
     assert found.verdict == "failing"
     assert found.deviation == pytest.approx(0.001, rel=0.01)
     assert "differ from those of eager maps" in found.note
