@@ -4,12 +4,12 @@ BIN := .venv/bin
 READY := .venv/.ready
 WORKERS ?= 2
 
-.PHONY: help venv model study test lint bench docs clean
+.PHONY: help venv model study test lint bench families docs clean
 
 help:
 	@echo "make study   run the experiments and write results/study/report.html"
 	@echo "make test    lint, type checks and all tests"
-	@echo "make venv | model | lint | bench | docs | clean"
+	@echo "make venv | model | lint | bench | families | docs | clean"
 
 venv: $(READY)
 
@@ -36,6 +36,10 @@ test: lint model
 bench: model
 	$(BIN)/python benchmarks/flow.py
 	$(BIN)/python benchmarks/probe.py
+
+# Every causal language model of the installed transformers; writes docs/families.md.
+families: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python tools/families.py --workers $(WORKERS)
 
 docs: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"

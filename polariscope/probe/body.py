@@ -1,6 +1,7 @@
 """A model without its head: what a probe runs, what it is fed, and which layers it has."""
 
 import inspect
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -9,9 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
+from transformers.modeling_layers import GradientCheckpointingLayer
 
 from polariscope.errors import InputError
 
+_SENSES = re.compile(r"vision|visual|image|audio|speech|patcher", re.IGNORECASE)
 KINDS = ("decoder", "encoder", "encoder-decoder", "vision")
 
 
@@ -91,7 +94,11 @@ class Body:
     def head(self, hidden: Tensor) -> Tensor:
         """Logits of hidden states; the hidden states themselves where the model has no head on them."""
         head = self.model.get_output_embeddings()
-        return hidden if head is None or self.model is self.network else head(hidden)
+        if head is None or self.model is self.network:
+            return hidden
+        if isinstance(head, nn.ModuleList):  # one for each codebook of a sound
+            return torch.cat([one(hidden) for one in head], dim=-1)
+        return head(hidden)
 
 
 def body_of(model: nn.Module) -> Body:
@@ -115,12 +122,17 @@ def body_of(model: nn.Module) -> Body:
 def _fed_with(model: PreTrainedModel) -> str:
     if getattr(model.config, "is_encoder_decoder", False):
         return "encoder-decoder"
-    if model.main_input_name == "pixel_values" and "input_ids" not in inspect.signature(model.forward).parameters:
+    if _fed_with_images(model):
         return "vision"
     decides = model.config.get_text_config(decoder=True)
     name = type(model).__name__
     causal = "CausalLM" in name or "LMHead" in name or getattr(decides, "is_decoder", False)
     return "decoder" if causal or _looks_back_only(model) else "encoder"
+
+
+def _fed_with_images(model: PreTrainedModel) -> bool:
+    takes = inspect.signature(model.forward).parameters
+    return model.main_input_name == "pixel_values" and "input_ids" not in takes
 
 
 def _looks_back_only(model: PreTrainedModel) -> bool:
@@ -134,29 +146,51 @@ def _looks_back_only(model: PreTrainedModel) -> bool:
 
 
 def _layers(network: nn.Module, model: PreTrainedModel) -> tuple[Layer, ...]:
-    """The layers of all stacks: of every part that holds lists of the configured length, the list with most weights."""
+    """The layers of all stacks: of every part that holds lists of the configured length, the list with most weights.
+
+    Where no list has that length, the lists of what transformers calls a layer. What sees or hears for a language model
+    is left out. Layers of several lists in one stack are numbered on.
+    """
+    vision = _fed_with_images(model)
+    lists = {
+        path: part
+        for path, part in network.named_modules()
+        if isinstance(part, nn.ModuleList) and len(part) and (vision or not _SENSES.search(path))
+    }
+    counts = _layer_counts(model)
+    fitting = {path: part for path, part in lists.items() if len(part) in counts}
+    if not fitting:
+        fitting = {path: part for path, part in lists.items() if isinstance(part[0], GradientCheckpointingLayer)}
     config = model.config.get_text_config(decoder=True)
-    names = ("num_hidden_layers", "encoder_layers", "decoder_layers", "num_layers", "num_decoder_layers", "n_layer")
-    counts = {getattr(c, name, None) for c in (model.config, config) for name in names}
-    found: dict[str, tuple[int, str, nn.ModuleList]] = {}
-    for path, part in network.named_modules():
-        if not isinstance(part, nn.ModuleList) or len(part) not in counts:
-            continue
-        parent = path.rpartition(".")[0]
-        size = sum(p.numel() for p in part.parameters())
-        if size > found.get(parent, (0, "", None))[0]:
-            found[parent] = (size, path, part)
-    layers: list[Layer] = []
     types = getattr(config, "layer_types", None) or getattr(config, "layers_block_type", None) or []
-    inside: list[str] = []
-    for _, path, part in found.values():
-        if any(path.startswith(f"{outer}.") for outer in inside):
-            continue
-        inside.append(path)
+    layers: dict[str, list[Layer]] = {"encoder": [], "decoder": []}
+    for path, part in _outermost(_heaviest(fitting)).items():
         stack = "encoder" if "encoder" in path and getattr(model.config, "is_encoder_decoder", False) else "decoder"
-        fitting = types if len(types) == len(part) else [""] * len(part)
-        layers += [Layer(stack, index, layer, str(fitting[index])) for index, layer in enumerate(part)]
-    return tuple(sorted(layers, key=lambda layer: layer.stack == "decoder"))
+        own = types if len(types) == len(part) else [""] * len(part)
+        before = len(layers[stack])
+        layers[stack] += [Layer(stack, before + i, layer, str(own[i])) for i, layer in enumerate(part)]
+    return (*layers["encoder"], *layers["decoder"])
+
+
+def _layer_counts(model: PreTrainedModel) -> set[Any]:
+    names = ("num_hidden_layers", "encoder_layers", "decoder_layers", "num_layers", "num_decoder_layers", "n_layer")
+    configs = (model.config, model.config.get_text_config(decoder=True))
+    return {getattr(config, name, None) for config in configs for name in names}
+
+
+def _heaviest(lists: dict[str, nn.ModuleList]) -> dict[str, nn.ModuleList]:
+    """Of the lists in the same part, the one with most weights among those with attention, if there are any."""
+    best: dict[str, tuple[bool, int, str]] = {}
+    for path, part in lists.items():
+        parent = path.rpartition(".")[0]
+        attends = any("attention" in type(inner).__name__.lower() for inner in part.modules())
+        size = sum(p.numel() for p in part.parameters())
+        best[parent] = max(best.get(parent, (False, 0, "")), (attends, size, path))
+    return {path: lists[path] for _, _, path in best.values() if path}
+
+
+def _outermost(lists: dict[str, nn.ModuleList]) -> dict[str, nn.ModuleList]:
+    return {path: part for path, part in lists.items() if not any(path.startswith(f"{other}.") for other in lists)}
 
 
 @contextmanager

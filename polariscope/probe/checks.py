@@ -13,7 +13,9 @@ from polariscope.errors import InputError
 from polariscope.probe import hooks
 from polariscope.probe.attention import Engine
 from polariscope.probe.body import Body, Layer, kind_of
+from polariscope.probe.layout import Layout
 from polariscope.probe.sites import Discovery, Site, unmeasured
+from polariscope.probe.statistics import Place
 
 # Largest difference allowed, relative to the largest logit (or 1). Float32 orders of summation differ by about 1e-5.
 TOLERANCES = {torch.float64: 1e-6, torch.float32: 1e-3, torch.bfloat16: 0.1, torch.float16: 0.02}
@@ -54,7 +56,7 @@ def examine(body: Body, sample: Sample, engine: Engine) -> Examination:
         InputError: if no way passes, with what was tried.
     """
     stock = _logits(body, sample)
-    ways = hooks.WAYS if body.model._can_set_attn_implementation() else hooks.WAYS[1:]
+    ways = hooks.WAYS if hooks.can_be_switched(body.model) else hooks.WAYS[1:]
     tried: dict[str, str] = {}
     for way in ways:
         try:
@@ -70,7 +72,8 @@ def examine(body: Body, sample: Sample, engine: Engine) -> Examination:
 
 
 def _unsupported(body: Body, tried: dict[str, str]) -> InputError:
-    if all("no attention call" in reason for reason in tried.values()):
+    attends = any("attention" in type(part).__name__.lower() for part in body.network.modules())
+    if not attends and all("no attention call" in reason for reason in tried.values()):
         return InputError(
             "model without attention",
             got=kind_of(body.model),
@@ -87,13 +90,13 @@ def _unsupported(body: Body, tried: dict[str, str]) -> InputError:
 
 def _examine(body: Body, sample: Sample, stock: Tensor, engine: Engine, way: str) -> Examination:
     found = Discovery(body)
-    options = forward_options(way)
+    options, length = forward_options(way), _length(body, sample)
 
     def inside(listener: Callable[..., None]) -> AbstractContextManager[hooks.Measuring]:
         return hooks.measuring(body, listener, way=way, engine=engine)
 
     with inside(found.on_attention) as now:
-        now.map_length = _length(body, sample)
+        now.map_length = length
         measured = _logits(body, sample, **options)
     if not found.sites:
         raise InputError("self-check layers", got="no attention call", expected="attention", fix="load another model")
@@ -111,9 +114,30 @@ def _examine(body: Body, sample: Sample, stock: Tensor, engine: Engine, way: str
     }
     if body.kind in ("decoder", "encoder-decoder") and isinstance(sample, list):
         with inside(lambda *_: None) as now:
-            now.map_length = _length(body, sample)
+            now.map_length = length
             record["causality"] = _causality(body, sample, measured, options)
     return Examination(way, tuple(found.sites), tuple(silent), record)
+
+
+def keeps_documents_apart(body: Body, ids: list[int]) -> bool:
+    """Whether a document behind another in one row gives the hidden states that it gives alone.
+
+    Masks alone do not tell: convolutions and recurrent states read over the border between documents as well.
+
+    Args:
+        body: a decoder or encoder.
+        ids: the document.
+    """
+    count, document = len(ids), torch.tensor([ids])
+    both = Layout.of((Place(0, 0, count), Place(0, count, 2 * count)), (1, 2 * count))
+    try:
+        inputs = both.inputs(torch.cat([document.flip(-1), document], dim=-1), body.network)
+    except InputError:  # a model that takes no positions
+        return False
+    alone = body.run(Layout.of((Place(0, 0, count),), (1, count)).inputs(document, body.network))
+    behind = body.run(inputs)[:, count:]
+    scale = max(1.0, float(alone.abs().max()))
+    return float((behind.double() - alone.double()).abs().max()) <= TOLERANCES.get(alone.dtype, 0.1) * scale
 
 
 def forward_options(way: str) -> dict[str, bool]:

@@ -8,12 +8,13 @@ its statistics and drops it before the next layer begins.
 import itertools
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface
-from transformers.masking_utils import causal_mask_function, sdpa_mask
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers.masking_utils import causal_mask_function, eager_mask, sdpa_mask
 
 from polariscope.errors import InputError
 from polariscope.probe import blocks, maps
@@ -21,6 +22,7 @@ from polariscope.probe.attention import Call, Engine, MapStatistics
 from polariscope.probe.body import Body, Layer, kind_of
 from polariscope.probe.layout import Layout
 from polariscope.probe.plain import plain
+from polariscope.probe.selection import narrowed
 
 WAYS = ("interface", "maps")
 
@@ -107,7 +109,7 @@ def _choosing(now: Measuring, engine: Engine, wanted: Collection[int] | None) ->
 @contextmanager
 def _interface(body: Body, now: Measuring, on_attention: OnAttention, engine: _Attend) -> Iterator[None]:
     model, name = body.model, f"polariscope_{next(_numbers)}"
-    attention = _Attention(kind_of(model), now, on_attention, engine)
+    attention = _Attention(model, now, on_attention, engine)
     with _switched(model) as undo:
         # The library has `register` but no way back: the entries are taken out of its table by hand.
         AttentionInterface.register(name, attention)
@@ -121,18 +123,20 @@ def _interface(body: Body, now: Measuring, on_attention: OnAttention, engine: _A
 @contextmanager
 def _maps(body: Body, now: Measuring, on_attention: OnAttention, wanted: Collection[int] | None) -> Iterator[None]:
     def reduce(module: nn.Module, inputs: Any, output: Any) -> Any:
-        if not isinstance(output, tuple):
+        if not isinstance(output, list | tuple):
             return None
         found = [maps.is_map(x, now.map_length, now.layout) for x in output]
         chosen = wanted is None or now.layer is None or now.layer.index in wanted
         for x in itertools.compress(output, found):
             on_attention(now.layer, module, maps.statistics_of(x, now.layout) if chosen else None)
         # An empty tensor in its place: whoever passes it on holds nothing.
-        return tuple(x.new_empty(0) if is_one else x for x, is_one in zip(output, found, strict=True))
+        left = [x.new_empty(0) if is_one else x for x, is_one in zip(output, found, strict=True)]
+        return type(output)(*left) if hasattr(output, "_fields") else type(output)(left)
 
     with _switched(body.model) as undo:
-        if body.model._can_set_attn_implementation():
-            body.model.set_attn_implementation("eager")
+        # Not `set_attn_implementation`: models with attention of their own refuse it, and still read the name.
+        for config in _configs(body.model):
+            config._attn_implementation_internal = "eager"
         for part in body.network.modules():
             undo.callback(part.register_forward_hook(reduce).remove)
         yield
@@ -141,10 +145,7 @@ def _maps(body: Body, now: Measuring, on_attention: OnAttention, wanted: Collect
 @contextmanager
 def _switched(model: Any) -> Iterator[ExitStack]:
     """Whatever attention the model and its parts are set to inside, they are set back."""
-    configs = {id(c): c for part in model.modules() if (c := getattr(part, "config", None)) is not None}
-    before = [
-        (c, c._attn_implementation_internal) for c in configs.values() if hasattr(c, "_attn_implementation_internal")
-    ]
+    before = [(config, config._attn_implementation_internal) for config in _configs(model)]
     with ExitStack() as undo:
         try:
             yield undo
@@ -153,22 +154,37 @@ def _switched(model: Any) -> Iterator[ExitStack]:
                 config._attn_implementation_internal = implementation
 
 
+def can_be_switched(model: nn.Module) -> bool:
+    """Whether the model, or a part of it, takes its attention from AttentionInterface."""
+    parts = (part for part in model.modules() if isinstance(part, PreTrainedModel))
+    return any(part._can_set_attn_implementation() for part in parts)
+
+
+def _configs(model: Any) -> list[Any]:
+    """The configurations of a model and its parts, each once."""
+    found = {id(c): c for part in model.modules() if (c := getattr(part, "config", None)) is not None}
+    return [config for config in found.values() if hasattr(config, "_attn_implementation_internal")]
+
+
 class _Attention:
     """The attention function and the mask function that a model is switched to."""
 
-    def __init__(self, kind: str, now: Measuring, on_attention: OnAttention, engine: _Attend) -> None:
-        self.kind, self.now, self.on_attention, self.engine = kind, now, on_attention, engine
+    def __init__(self, model: Any, now: Measuring, on_attention: OnAttention, engine: _Attend) -> None:
+        self.kind, self.now, self.on_attention, self.engine = kind_of(model), now, on_attention, engine
         self.causal_without_mask = False
+        # A model that knows eager attention only may extend the mask with numbers to be added.
+        self.additive = not model._supports_sdpa
 
     def mask(self, *args: Any, **options: Any) -> Tensor | None:
         """The boolean mask, (B, 1, T, S); None where it is plainly causal, which needs no mask.
 
         Skips are forbidden in the library's own function: it would return None for other patterns as well.
         """
-        if options.get("allow_is_causal_skip", True) and _plainly_causal(options):
+        if not self.additive and options.get("allow_is_causal_skip", True) and _plainly_causal(options):
             self.causal_without_mask = True
             return None
-        return sdpa_mask(*args, **{**options, "allow_is_causal_skip": False, "allow_is_bidirectional_skip": False})
+        make = eager_mask if self.additive else sdpa_mask
+        return make(*args, **{**options, "allow_is_causal_skip": False, "allow_is_bidirectional_skip": False})
 
     def __call__(
         self,
@@ -182,10 +198,16 @@ class _Attention:
         s_aux: Tensor | None = None,
         position_bias: Tensor | None = None,
         is_causal: bool | None = None,
+        sinks: Tensor | None = None,
+        indices: Tensor | None = None,
+        block_indices: Tensor | None = None,
         **other: Any,
     ) -> tuple[Tensor, None]:
         """As AttentionInterface wants it: the output, (B, T, H, dᵥ), and no map. A window is in the mask already."""
         visible, bias = self._visible(attention_mask, position_bias)
+        if sinks is not None:  # one for each query, (B, H, T, 1): the same as 0 for all, and logits lowered by it
+            bias = (0 if bias is None else bias) - sinks.expand(-1, -1, -1, key.shape[2])
+            s_aux = sinks.new_zeros(sinks.shape[1])
         call = Call(
             query=query,
             key=key,
@@ -197,9 +219,17 @@ class _Attention:
             bias=bias,
             sink=s_aux,
         )
+        if self.now.map_length not in (0, call.shape[2]):  # over something else than positions: layers, heads, windows
+            return plain(call), None
+        call = narrowed(call, indices)
+        if block_indices is not None:
+            call = narrowed(call, block_indices, cast(Any, module).indexer.block_size)
         if self.now.layout is not None:
             call = self.now.layout.apply(call)
         out, statistics = self.engine(call)
+        if statistics is not None and sinks is not None:
+            lse, top = statistics.lse + sinks[..., 0], statistics.max_logit + sinks[..., 0]
+            statistics = replace(statistics, lse=lse, max_logit=top)
         self.on_attention(self.now.layer, module, statistics)
         return out, None
 
